@@ -1,0 +1,1 @@
+"""The whole story, told on a sandbox with real clients."""

@@ -1,0 +1,63 @@
+"""One hierarchy of errors. Each owns the exit code of the command that it ends.
+
+The message of an error is one line for a person: what happened, and what to do. The library raises, ``cli/`` prints
+the message on stderr and exits; nothing else turns an error into an exit code.
+"""
+
+from __future__ import annotations
+
+
+class MigrateGroupsError(Exception):
+    """What every error of this package derives from; itself only for the unexpected (exit 1)."""
+
+    exit_code = 1
+
+
+class UsageError(MigrateGroupsError):
+    """Options that contradict each other or are missing. Nothing was contacted or written."""
+
+    exit_code = 2
+
+
+class InvalidInput(MigrateGroupsError):
+    """An input file or a spec that can't be used. Nothing was contacted or written."""
+
+    exit_code = 2
+
+
+class Refused(MigrateGroupsError):
+    """A check refused, a wait ran out, or the answer was no. Nothing was written."""
+
+    exit_code = 3
+
+
+class GroupNotFound(Refused):
+    """A group that was asked for does not exist on the cluster."""
+
+
+class PartlyApplied(MigrateGroupsError):
+    """Some partitions were not written, or nobody can tell; the receipt says which."""
+
+    exit_code = 4
+
+
+class ClusterUnavailable(MigrateGroupsError):
+    """The cluster can't be reached, did not answer in time, or is not set up for the request."""
+
+    exit_code = 5
+
+
+class NotAuthorized(ClusterUnavailable):
+    """The cluster refused this principal."""
+
+
+class HandOverBroken(MigrateGroupsError):
+    """Reconcile found a gap, a replay or a missing partition."""
+
+    exit_code = 6
+
+
+class MissingDependency(MigrateGroupsError):
+    """Something that this command needs is not installed (an extra of this package, or Java)."""
+
+    exit_code = 2

@@ -1,0 +1,1 @@
+"""The table of committed offsets and its pure verbs."""

@@ -1,0 +1,1 @@
+"""What would be written and why it may be: plans, checks, receipts. Pure."""

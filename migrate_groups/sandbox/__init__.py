@@ -1,0 +1,1 @@
+"""A real throwaway Kafka (KRaft) on this machine."""

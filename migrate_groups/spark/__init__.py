@@ -1,0 +1,1 @@
+"""The data pipeline: DataFrame to DataFrame functions with a thin job on top."""
