@@ -1,0 +1,49 @@
+"""The settings of a connection, in the words of Kafka's own tools, translated for both Python clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from migrate_groups.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Where the cluster is and how long a request may take.
+
+    bootstrap_servers: ``host:port[,host:port…]`` as Kafka's tools take it.
+    timeout: seconds that one request may take, retries included.
+    """
+
+    bootstrap_servers: str
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not self.addresses():
+            raise UsageError("no bootstrap server: pass --bootstrap-server host:port")
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return the bootstrap addresses. Raises `UsageError` where one is not ``host:port``."""
+        return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return the configuration of kafka-python's admin client."""
+        milliseconds = int(self.timeout * 1000)
+        return {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "client_id": "migrate-groups",
+            "request_timeout_ms": milliseconds,
+            "bootstrap_timeout_ms": milliseconds,
+        }
+
+    def confluent(self) -> dict[str, Any]:
+        """Return the configuration of confluent-kafka's clients."""
+        return {"bootstrap.servers": self.bootstrap_servers, "client.id": "migrate-groups-witness"}
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(f"not a bootstrap server: {text!r}; expected host:port, for instance localhost:9092")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,228 @@
+"""The first client, kafka-python: reads and writes offset, leader epoch and metadata without loss."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import kafka.errors as kafka_errors
+import tenacity
+from kafka import KafkaAdminClient
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_connection import KafkaConnection
+from migrate_groups.cluster.ports import (
+    Answer,
+    CommittedOffset,
+    GroupDescription,
+    LogBounds,
+    TopicDescription,
+    TopicPartition,
+    WriteAnswer,
+)
+from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.text import some
+
+# Refused before anything was applied: safe to send again once the coordinator is known anew.
+_NOT_APPLIED = (
+    kafka_errors.NotCoordinatorError,
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+)
+
+
+class KafkaPythonReader:
+    """`GroupReader` over kafka-python.
+
+    ``describe_members`` answers for KIP-848 groups, whose members kafka-python can't see (it calls them Dead): the
+    second client's `describe_group`.
+    """
+
+    def __init__(
+        self, config: ClientConfig, *, describe_members: Callable[[str, str], GroupDescription] | None = None
+    ) -> None:
+        self._connection = KafkaConnection(config)
+        self._config = config
+        self._describe_members = describe_members
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def cluster_id(self) -> str:
+        """See `GroupReader.cluster_id`."""
+        cluster = self._connection.run(lambda client: client._describe_cluster(), doing="asking for the cluster id")
+        return str(cluster["cluster_id"])
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """See `GroupReader.describe_group`."""
+        answer = self._connection.run(wire.describe(group), doing=f"describing group {group!r}")
+        if answer.group_state != "Dead":
+            return wire.classic_group(answer)
+        listed = self._connection.run(wire.list_groups, doing="listing the groups").get(group)
+        if listed is None:
+            return GroupDescription(group=group, state="Dead", group_type="")
+        if listed["group_type"] == "consumer" and self._describe_members is not None:
+            return self._describe_members(group, listed["group_state"])
+        return GroupDescription(
+            group=group,
+            state=listed["group_state"],
+            group_type=listed["group_type"],
+            protocol_type=listed["protocol_type"],
+        )
+
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+        """See `GroupReader.describe_topics`."""
+        return {
+            topic["name"]: TopicDescription(
+                topic=topic["name"],
+                topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
+                partitions=tuple(sorted(partition["partition_index"] for partition in topic["partitions"])),
+            )
+            for topic in self._metadata(topics)
+        }
+
+    def committed_topics(self, group: str) -> frozenset[str]:
+        """See `GroupReader.committed_topics`."""
+        answers = self._connection.run(
+            lambda client: wire.fetch_offsets(client, group, None, require_stable=False),
+            doing=f"reading the committed offsets of group {group!r}",
+        )
+        return frozenset(partition.topic for partition in answers)
+
+    def committed(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `OffsetsReader.committed`."""
+        doing = f"reading the committed offsets of group {group!r}"
+        answers: dict[TopicPartition, Any] = {}
+
+        def read_what_is_still_pending() -> list[TopicPartition]:
+            wanted = [partition for partition in partitions if partition not in answers]
+            if not wanted:
+                return []
+            found = self._connection.run(
+                lambda client: wire.fetch_offsets(client, group, wanted, require_stable=True), doing=doing
+            )
+            answers.update({tp: answer for tp, answer in found.items() if answer.error_code != wire.UNSTABLE})
+            return [partition for partition in wanted if partition not in answers]
+
+        pending: list[TopicPartition] = tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
+        )(read_what_is_still_pending)
+        if pending:
+            raise Refused(
+                f"group {group!r} has pending transactional commits on {some(pending)}; "
+                "wait until the transactions end, or abort them"
+            )
+        return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
+
+    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`."""
+        doing = "reading the log's ends"
+        bounds: dict[TopicPartition, LogBounds] = {}
+
+        async def ask(client: KafkaAdminClient) -> None:
+            missing = {partition for partition in partitions if partition not in bounds}
+            leaders: dict[int, list[TopicPartition]] = defaultdict(list)
+            metadata = await client._get_cluster_metadata(sorted({partition.topic for partition in missing}))
+            for topic in metadata["topics"]:
+                for found in topic["partitions"]:
+                    partition = TopicPartition(topic["name"], found["partition_index"])
+                    if partition in missing and found["leader_id"] >= 0:
+                        leaders[found["leader_id"]].append(partition)
+            # Both ends of every leader's partitions are asked for side by side.
+            requests = [
+                (client._manager.send(wire.list_offsets(led, wire.EARLIEST), node_id=leader),
+                 client._manager.send(wire.list_offsets(led, wire.LATEST), node_id=leader))
+                for leader, led in leaders.items()
+            ]  # fmt: skip
+            for asked_start, asked_end in requests:
+                starts, ends = wire.listed_offsets(await asked_start), wire.listed_offsets(await asked_end)
+                bounds.update({tp: LogBounds(start=starts[tp], end=ends[tp]) for tp in starts.keys() & ends.keys()})
+
+        self._connection.run(ask, doing=doing)
+        return bounds
+
+    def _metadata(self, topics: Iterable[str]) -> list[dict[str, Any]]:
+        names = sorted(set(topics))
+        if not names:
+            return []
+        metadata = self._connection.run(
+            lambda client: client._get_cluster_metadata(names), doing="asking for the topics' metadata"
+        )
+        hidden = [
+            topic["name"]
+            for topic in metadata["topics"]
+            if wire.has_error(topic, kafka_errors.TopicAuthorizationFailedError)
+        ]
+        if hidden:
+            raise NotAuthorized(f"not authorized to see topic {', '.join(hidden)}; grant this principal Describe on it")
+        return [topic for topic in metadata["topics"] if topic["partitions"]]
+
+
+class KafkaPythonWriter(KafkaPythonReader):
+    """`GroupWriter` over kafka-python. It never raises for a partition: every answer is returned."""
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.alter_offsets`."""
+        offsets_and_metadata = {
+            KafkaTopicPartition(*partition): OffsetAndMetadata(
+                committed.offset, committed.metadata, -1 if committed.leader_epoch is None else committed.leader_epoch
+            )
+            for partition, committed in offsets.items()
+        }
+        return self._write(
+            group, offsets, lambda client: client._async_alter_group_offsets(group, offsets_and_metadata)
+        )
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.delete_offsets`."""
+        kafka_partitions = [KafkaTopicPartition(*partition) for partition in partitions]
+        return self._write(
+            group, partitions, lambda client: client._async_delete_group_offsets(group, kafka_partitions)
+        )
+
+    def _write(
+        self,
+        group: str,
+        partitions: Collection[TopicPartition],
+        request: wire.Request[dict[KafkaTopicPartition, wire.PartitionError]],
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        if not group:
+            raise ValueError("a group name is never empty: kafka-python would write to the group ''")
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_NOT_APPLIED),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            reraise=True,
+        )
+
+        def attempt() -> dict[KafkaTopicPartition, wire.PartitionError]:
+            answers = self._connection.run_once(request)
+            moved = [error for error in answers.values() if issubclass(error, _NOT_APPLIED)]
+            if answers and len(moved) == len(answers):
+                self._connection.close()
+                raise moved[0]
+            return answers
+
+        try:
+            answers = attempts(attempt)
+        except (kafka_errors.KafkaError, OSError) as error:
+            return dict.fromkeys(partitions, wire.answer_of_all(error))
+        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for this partition")
+        return {
+            partition: wire.write_answer(answers[partition]) if partition in answers else silence
+            for partition in partitions
+        }

@@ -1,0 +1,200 @@
+"""Kafka's requests and answers through kafka-python's protocol classes, for `kafka_python`.
+
+The classes are used directly where kafka-python's admin methods lose something: ``require_stable`` and an error for
+each partition (KIP-447), one partition's error raised for the whole call, groups whose members are no consumers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from migrate_groups.cluster.kafka_connection import in_kafkas_words
+from migrate_groups.cluster.ports import (
+    Answer,
+    CommittedOffset,
+    GroupDescription,
+    Member,
+    TopicPartition,
+    WriteAnswer,
+)
+from migrate_groups.errors import NotAuthorized, Refused
+
+T = TypeVar("T")
+Request = Callable[[KafkaAdminClient], Awaitable[T]]
+PartitionError = type[kafka_errors.KafkaError]
+
+EARLIEST, LATEST = -2, -1
+# The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
+_UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
+UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
+
+
+def describe(group: str) -> Request[Any]:
+    """Return the request for one group's DescribedGroup, whatever its protocol type; a missing one is Dead."""
+
+    async def request(client: KafkaAdminClient) -> Any:
+        coordinator = await client._find_coordinator_id(group)
+        wire = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        answer = (await client._manager.send(wire, node_id=coordinator)).groups[0]
+        error = kafka_errors.for_code(answer.error_code)
+        if error not in (kafka_errors.NoError, kafka_errors.GroupIdNotFoundError):
+            raise error(f"describing {group}")
+        return answer
+
+    return request
+
+
+async def list_groups(client: KafkaAdminClient) -> dict[str, dict[str, str]]:
+    """Return state, type and protocol type of every group that this principal may describe."""
+    listed = await client._async_list_groups()
+    # Brokers before 4.0 know no types, and then every group is a classic one; before 2.6 no states either.
+    return {
+        entry["group_id"]: {
+            "group_state": entry.get("group_state") or "Unknown",
+            "group_type": entry.get("group_type") or "classic",
+            "protocol_type": entry["protocol_type"],
+        }
+        for entry in listed
+    }
+
+
+def classic_group(answer: Any) -> GroupDescription:
+    """Turn a DescribedGroup into a description."""
+    is_consumer = answer.protocol_type == "consumer"
+    return GroupDescription(
+        group=answer.group_id,
+        state=answer.group_state,
+        group_type="classic",
+        protocol_type=answer.protocol_type,
+        members=tuple(_member(member, is_consumer=is_consumer) for member in answer.members),
+    )
+
+
+def _member(member: Any, *, is_consumer: bool) -> Member:
+    subscription: frozenset[str] = frozenset()
+    assignment: frozenset[TopicPartition] = frozenset()
+    # Only consumers put Kafka's consumer protocol into these bytes; Connect workers, for one, do not.
+    if is_consumer and member.member_metadata:
+        subscription = frozenset(ConsumerProtocolSubscription.decode(member.member_metadata).topics)
+    if is_consumer and member.member_assignment:
+        decoded = ConsumerProtocolAssignment.decode(member.member_assignment)
+        assignment = frozenset(TopicPartition(*partition) for partition in decoded.partitions())
+    return Member(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        group_instance_id=member.group_instance_id,
+        assignment=assignment,
+        subscription=subscription,
+    )
+
+
+async def fetch_offsets(
+    client: KafkaAdminClient, group: str, partitions: Collection[TopicPartition] | None, *, require_stable: bool
+) -> dict[TopicPartition, Any]:
+    """Return the answer for each partition, or for every one with a commit where ``partitions`` is None."""
+    coordinator = await client._find_coordinator_id(group)
+    wire = OffsetFetchRequest.OffsetFetchRequestGroup
+    grouped = client._manager.broker_version_data.api_version(OffsetFetchRequest) >= 8
+    topic_class = wire.OffsetFetchRequestTopics if grouped else OffsetFetchRequest.OffsetFetchRequestTopic
+    topics = None if partitions is None else [
+        topic_class(name=topic, partition_indexes=indexes) for topic, indexes in _by_topic(partitions).items()
+    ]  # fmt: skip
+    if grouped:
+        request = OffsetFetchRequest(
+            groups=[wire(group_id=group, topics=topics)], require_stable=require_stable, min_version=8, max_version=8
+        )
+    else:
+        request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=require_stable, max_version=7)
+    response = await client._manager.send(request, node_id=coordinator)
+    answer = response.groups[0] if grouped else response
+    error = kafka_errors.for_code(answer.error_code)
+    if error is not kafka_errors.NoError:
+        raise error(f"reading the committed offsets of {group}")
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+
+
+def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
+    """Turn the answer for one partition into its committed offset. Raises `NotAuthorized` or `Refused`."""
+    error = kafka_errors.for_code(answer.error_code)
+    if issubclass(error, kafka_errors.AuthorizationError):
+        raise NotAuthorized(f"not authorized to see topic {partition.topic}; grant this principal Describe on it")
+    if error is not kafka_errors.NoError:
+        raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
+    if answer.committed_offset < 0:
+        return None
+    epoch = answer.committed_leader_epoch
+    return CommittedOffset(
+        offset=answer.committed_offset, leader_epoch=epoch if epoch >= 0 else None, metadata=answer.metadata or ""
+    )
+
+
+def list_offsets(partitions: Collection[TopicPartition], timestamp: int) -> Any:
+    """Return a ListOffsets request: the log end is what read_uncommitted sees, as Kafka's own tools count lag."""
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        isolation_level=0,
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    topic_class.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in indexes
+                ],
+            )
+            for topic, indexes in _by_topic(partitions).items()
+        ],
+        min_version=1,
+    )
+
+
+def listed_offsets(response: Any) -> dict[TopicPartition, int]:
+    """Return the offsets of a ListOffsets response, without the partitions that have an error of their own."""
+    found = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            error = kafka_errors.for_code(answer.error_code)
+            if issubclass(error, kafka_errors.NotLeaderForPartitionError):
+                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
+            if error is kafka_errors.NoError:
+                found[TopicPartition(topic.name, answer.partition_index)] = answer.offset
+    return found
+
+
+def write_answer(error: PartitionError) -> WriteAnswer:
+    """Turn kafka-python's error class for one partition into an answer."""
+    if error is kafka_errors.NoError:
+        return WriteAnswer(answer=Answer.WRITTEN)
+    undecided = issubclass(error, _UNDECIDED)
+    return WriteAnswer(answer=Answer.UNKNOWN if undecided else Answer.REFUSED, error=in_kafkas_words(error))
+
+
+def answer_of_all(error: Exception) -> WriteAnswer:
+    """Turn an error of the whole request into the answer for each of its partitions."""
+    # A request that broke off may have been applied, or be applied later (measured): only Kafka's own word is a no.
+    if isinstance(error, kafka_errors.BrokerResponseError):
+        return write_answer(type(error))
+    return WriteAnswer(answer=Answer.UNKNOWN, error=" ".join(str(error).split()) or type(error).__name__)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for partition in partitions:
+        topics[partition.topic].append(partition.partition)
+    return topics
+
+
+def has_error(answer: Mapping[str, Any], error: PartitionError) -> bool:
+    """Return whether an answer given as a dict carries this error."""
+    return bool(answer["error_code"] == error.errno)

@@ -1,0 +1,178 @@
+"""The boundary to Kafka: the values that cross it, and the interfaces.
+
+The real clients and the cluster in memory implement them alike: one contract suite holds them to it.
+A dry run is handed a `GroupReader`, which has no method that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; sorts by topic, then partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """What a group has committed for a partition: the next record to read, ``offset >= 0``.
+
+    "Nothing committed" is ``None`` in place of this, never -1: kafka-python would write a negative offset without
+    complaint, and the new group would then apply auto.offset.reset (measured).
+    """
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+    def __post_init__(self) -> None:
+        if self.offset < 0:
+            raise ValueError(f"a committed offset is never negative: {self.offset}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member of a group as its coordinator reports it.
+
+    ``subscription`` is known for classic members only; it is empty while the group rebalances (measured).
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    group_instance_id: str | None = None
+    assignment: frozenset[TopicPartition] = frozenset()
+    subscription: frozenset[str] = frozenset()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that this member is assigned or subscribed to."""
+        return self.subscription | {partition.topic for partition in self.assignment}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
+
+    A group that does not exist is ``Dead`` with an empty type.
+    """
+
+    group: str
+    state: str
+    group_type: str
+    protocol_type: str = ""
+    members: tuple[Member, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the coordinator knows the group."""
+        return self.state != "Dead"
+
+    @property
+    def is_consumer_group(self) -> bool:
+        """Whether it is a classic or KIP-848 consumer group, and not Connect's own, a share or a Streams group."""
+        return self.group_type in ("classic", "consumer") and self.protocol_type in ("", "consumer")
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is Empty. That alone is not proof: a simple consumer or a slow member commits all the same."""
+        return self.state == "Empty" and not self.members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic: its id tells a recreated topic from the one that had the name before (KIP-516, Kafka 2.8)."""
+
+    topic: str
+    topic_id: str | None
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """The ends of a partition's log: the first record that is still there, and the offset that the next will get."""
+
+    start: int
+    end: int
+
+
+class Answer(StrEnum):
+    """What a broker said to the write of one partition. Silence is not a refusal: it may still be applied."""
+
+    WRITTEN = "written"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteAnswer:
+    """The answer for one partition, with the name of Kafka's error where there is one."""
+
+    answer: Answer
+    error: str = ""
+
+
+class OffsetsReader(Protocol):
+    """Reads committed offsets: what the second client, the witness, is asked for."""
+
+    def committed(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """Return the committed offset of each of these partitions; ``None`` where nothing is committed.
+
+        Read with ``require_stable`` (KIP-447): pending transactional commits are waited for.
+        Raises `ClusterUnavailable`, `NotAuthorized`; `Refused` where a commit stays pending until the time-out.
+        """
+        ...
+
+
+class GroupReader(OffsetsReader, Protocol):
+    """Reads groups, topics and offsets. Raises `ClusterUnavailable` or `NotAuthorized` from every method."""
+
+    def cluster_id(self) -> str:
+        """Return the id that the brokers report for their cluster."""
+        ...
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """Describe a group of any type; one that does not exist is ``Dead``."""
+        ...
+
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+        """Describe topics; those that do not exist are left out. Never creates a topic."""
+        ...
+
+    def committed_topics(self, group: str) -> frozenset[str]:
+        """Return the topics that the group has commits for.
+
+        A topic that this principal may not describe is missing here without an error (measured).
+        """
+        ...
+
+    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+        """Return both ends of each partition's log; a partition that does not exist or has no leader is left out."""
+        ...
+
+
+class GroupWriter(GroupReader, Protocol):
+    """Writes committed offsets, for groups without members only (the coordinator refuses others)."""
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """Commit these offsets in one request, which must fit (see ``migration.write``); one answer a partition."""
+        ...
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """Delete the committed offsets of these partitions (KIP-496); one answer a partition."""
+        ...

@@ -1,0 +1,125 @@
+"""The second client: confluent-kafka, another implementation, asked in a child process with a hard time-out."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Mapping
+from typing import IO, Any
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, Member, TopicPartition
+from migrate_groups.errors import ClusterUnavailable
+
+# The child's own time-out comes first; this is for one that hangs or has died.
+_GRACE_SECONDS = 5.0
+
+
+class Witness:
+    """Reads back what was written, and sees the members of KIP-848 groups.
+
+    The child starts at once, so that it imports while the first client does. A child that dies or hangs is replaced
+    once; then `ClusterUnavailable`.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._child = _Child()
+
+    def close(self) -> None:
+        """End the child."""
+        self._child.end()
+
+    def committed(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly (measured)."""
+        answers = self._ask("committed", group=group, partitions=sorted(partitions))
+        return {
+            TopicPartition(topic, partition): None
+            if offset is None
+            else CommittedOffset(offset=offset, leader_epoch=epoch)
+            for topic, partition, offset, epoch in answers
+        }
+
+    def describe_group(self, group: str, state: str) -> GroupDescription:
+        """Describe a KIP-848 group; ``state`` is the coordinator's own word, which librdkafka may not know.
+
+        Its members' assignment is what they hold and what they are about to get.
+        """
+        described = self._ask("describe", group=group)
+        return GroupDescription(
+            group=group,
+            state=state,
+            group_type="consumer",
+            protocol_type="consumer",
+            members=tuple(
+                Member(
+                    member_id=member["member_id"],
+                    client_id=member["client_id"],
+                    host=member["host"],
+                    group_instance_id=member["group_instance_id"],
+                    assignment=frozenset(TopicPartition(*partition) for partition in member["assignment"]),
+                )
+                for member in described["members"]
+            ),
+        )
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        timeout = self._config.timeout
+        arguments |= {"config": self._config.confluent(), "timeout": timeout}
+        question = json.dumps({"verb": verb, "arguments": arguments})
+        answer = self._child.answer(question, timeout + _GRACE_SECONDS)
+        if answer is None:
+            self._child.end()
+            self._child = _Child()
+            answer = self._child.answer(question, timeout + _GRACE_SECONDS)
+        if answer is None:
+            raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked to {verb}")
+        if "error" in answer:
+            raise ClusterUnavailable(f"the second client (confluent-kafka) could not {verb}: {answer['error']}")
+        return answer["answer"]
+
+
+class _Child:
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "migrate_groups.cluster.witness_child"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
+
+    def answer(self, question: str, timeout: float) -> dict[str, Any] | None:
+        """Return the child's answer, or None where it died or said nothing in time."""
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101  a pipe was asked for
+        try:
+            stdin.write(question + "\n")
+            stdin.flush()
+            line = self._lines.get(timeout=timeout)
+        except (OSError, queue.Empty):
+            return None
+        answer: dict[str, Any] | None = json.loads(line) if line.endswith("\n") else None
+        return answer
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # what was not sent to a dead child is lost with it
+
+    def _read(self, stdout: IO[str]) -> None:
+        try:
+            for line in stdout:
+                self._lines.put(line)
+        except ValueError:
+            return  # closed by `end` while reading
+        self._lines.put("")  # the child is gone

@@ -1,0 +1,82 @@
+"""The second client's process: confluent-kafka, one JSON question a line on stdin, one JSON answer a line on stdout.
+
+A process of its own because librdkafka can end it: SIGSEGV in ``list_consumer_group_offsets`` when the coordinator has
+moved, SIGABRT after admin time-outs (both measured). ``Consumer.committed`` survived these, asks with
+``require_stable`` (isolation.level is read_committed) and does not join the group. The configuration comes on stdin,
+so that no secret stands in a process list.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
+
+# librdkafka's time for a list of partitions grows with its square (measured).
+_MOST_PARTITIONS = 500
+
+
+def committed(config: dict[str, Any], group: str, partitions: list[list[Any]], timeout: float) -> list[Any]:
+    """Return ``[topic, partition, offset or null, leader epoch or null]`` for each partition.
+
+    Metadata is left out: confluent-kafka's reads over-run the buffer (measured).
+    """
+    consumer = confluent_kafka.Consumer({**config, "group.id": group, "enable.auto.commit": False})
+    found = []
+    try:
+        for start in range(0, len(partitions), _MOST_PARTITIONS):
+            asked = [confluent_kafka.TopicPartition(*each) for each in partitions[start : start + _MOST_PARTITIONS]]
+            for answer in consumer.committed(asked, timeout=timeout):
+                if answer.error is not None:
+                    raise confluent_kafka.KafkaException(answer.error)
+                offset = answer.offset if answer.offset >= 0 else None
+                epoch = answer.leader_epoch if offset is not None else None
+                found.append([answer.topic, answer.partition, offset, epoch])
+    finally:
+        consumer.close()
+    return found
+
+
+def describe(config: dict[str, Any], group: str, timeout: float) -> dict[str, Any]:
+    """Return the members of a group; of a KIP-848 group with what they hold and what they are about to get."""
+    admin = AdminClient(config)
+    described = admin.describe_consumer_groups([group], request_timeout=timeout)[group].result(timeout)
+    return {
+        "state": described.state.name,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "group_instance_id": member.group_instance_id,
+                "assignment": sorted({(tp.topic, tp.partition) for tp in _held_or_coming(member)}),
+            }
+            for member in described.members
+        ],
+    }
+
+
+def _held_or_coming(member: Any) -> list[Any]:
+    target = member.target_assignment
+    return [*member.assignment.topic_partitions, *(target.topic_partitions if target else [])]
+
+
+def main() -> None:
+    """Answer questions until stdin ends. An error is an answer too: ``{"error": …}``."""
+    verbs: dict[str, Callable[..., Any]] = {"committed": committed, "describe": describe}
+    for line in sys.stdin:
+        question = json.loads(line)
+        try:
+            answer = {"answer": verbs[question["verb"]](**question["arguments"])}
+        except Exception as error:  # noqa: BLE001  the parent decides what an error means
+            answer = {"error": str(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Small pieces of the sentences that errors, checks and tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+def some(items: Collection[object], most: int = 5) -> str:
+    """Return the first items in order, comma separated, and how many more there are."""
+    shown = ", ".join(map(str, sorted(items)[:most]))  # type: ignore[type-var]
+    rest = len(items) - most
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def counted(number: int, thing: str) -> str:
+    """Return ``1 partition``, ``2,000 partitions``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
