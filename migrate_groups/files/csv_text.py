@@ -1,0 +1,213 @@
+"""Strict CSV: every cell is read as text and validated before it is cast, since pyarrow's own typing takes too much.
+
+pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short (measured). When a check
+fails, the file is scanned again with `csv`, so that the error names line, column and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from migrate_groups.errors import InvalidInput
+
+_LARGEST_CELL = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """What the cells of a column must look like, and the type that they are cast to.
+
+    pattern: a regular expression for the whole cell; "" takes any text. in_range: what no pattern can say.
+    nullable: whether an empty cell is null (an error otherwise). keeps_empty: an empty cell is a value of its own.
+    """
+
+    kind: pa.DataType
+    expected: str
+    pattern: str = ""
+    in_range: Callable[[str], bool] = lambda cell: True
+    nullable: bool = False
+    keeps_empty: bool = False
+
+    def complaint(self, cell: str) -> str | None:
+        """Return what is wrong with a cell, None where nothing is."""
+        if cell == "":
+            return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
+        if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
+            return None
+        return f"is {cell[:60]!r}; expected {self.expected}"
+
+    def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        """Return the typed column, None where a cell is not as expected."""
+        if self.keeps_empty:
+            return cells
+        empty = pc.equal(cells, "")
+        if not self.nullable and pc.any(empty).as_py():
+            return None
+        filled = pc.if_else(empty, pa.scalar(None, pa.string()), cells)
+        if self.pattern:
+            matches = pc.match_substring_regex(filled, f"\\A(?:{self.pattern})\\z")
+            if not pc.all(matches, min_count=0).as_py():
+                return None
+        try:
+            return filled.cast(self.kind)
+        except pa.ArrowInvalid:
+            return None
+
+
+def name(*, nullable: bool) -> Column:
+    """Take any text; empty is null."""
+    return Column(kind=pa.string(), expected="a name", nullable=nullable)
+
+
+def topic() -> Column:
+    """Take what Kafka takes as the name of a topic."""
+    return Column(
+        kind=pa.string(), pattern="[a-zA-Z0-9._-]{1,249}", expected="a topic: letters, digits, '.', '_' and '-'"
+    )
+
+
+def free_text() -> Column:
+    """Take any text; empty is a value of its own, and not null."""
+    return Column(kind=pa.string(), expected="any text", keeps_empty=True)
+
+
+def number(*, bits: int, nullable: bool) -> Column:
+    """Take a whole number ≥ 0 in plain digits: a spreadsheet's ``1.2E+09`` or ``1,000`` is refused."""
+    most = 2 ** (bits - 1) - 1
+    return Column(
+        kind=pa.int32() if bits == 32 else pa.int64(),
+        pattern="[0-9]{1,19}",
+        in_range=lambda cell: int(cell) <= most,
+        expected=f"a whole number from 0 to {most}",
+        nullable=nullable,
+    )
+
+
+def timestamp(*, nullable: bool) -> Column:
+    """Take an instant as RFC 3339 in UTC, down to microseconds."""
+    return Column(
+        kind=pa.timestamp("us", tz="UTC"),
+        pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z",
+        in_range=_is_instant,
+        expected="a time such as 2026-11-20T21:24:55.123456Z",
+        nullable=nullable,
+    )
+
+
+def first_row(data: bytes, name: str) -> list[str]:
+    """Return the cells of the first row. Raises `InvalidInput` where the data is no whole CSV file."""
+    if not data:
+        raise InvalidInput(f"{name} is empty")
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise InvalidInput(f"{name} starts with a byte order mark; save it as plain UTF-8")
+    if not data.endswith(b"\n"):
+        raise InvalidInput(f"{name}: the last line does not end in a newline, so the file may have been cut short")
+    if b"\0" in data:
+        raise InvalidInput(f"{name} is not a CSV file: it has NUL bytes")
+    for _, cells in _scan(data, name):
+        return cells
+    raise InvalidInput(f"{name} is empty")
+
+
+def read_columns(
+    data: bytes, name: str, columns: Mapping[str, Column], *, present: Sequence[str], has_header: bool
+) -> pa.Table:
+    """Return the typed columns of a CSV file whose columns are ``present``, in that order.
+
+    Raises `InvalidInput` naming line, column and what was expected.
+    """
+    try:
+        raw = pa_csv.read_csv(
+            io.BytesIO(data),
+            read_options=pa_csv.ReadOptions(column_names=list(present), skip_rows=1 if has_header else 0),
+            parse_options=pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(present, pa.string()),
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if not _rows_after(data, name, has_header=has_header):
+            raw = pa.table({column: pa.array([], pa.string()) for column in present})
+        else:
+            _explain(data, name, columns, present=present, has_header=has_header, reason=str(error))
+    typed = {}
+    for column in present:
+        cast = columns[column].cast(raw[column])
+        if cast is None:
+            _explain(
+                data, name, columns, present=present, has_header=has_header, reason=f"column {column} is malformed"
+            )
+        typed[column] = cast
+    return pa.table(typed)
+
+
+def write_rows(table: pa.Table, file: BinaryIO) -> None:
+    """Write the rows without a header; cells are quoted only in a table that needs it."""
+    special = any(
+        pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py()
+        for column in table.columns
+        if pa.types.is_string(column.type)
+    )
+    # pyarrow's "needed" quotes every text of the table.
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="needed" if special else "none")
+    pa_csv.write_csv(table, file, options)
+
+
+def _explain(
+    data: bytes, name: str, columns: Mapping[str, Column], *, present: Sequence[str], has_header: bool, reason: str
+) -> NoReturn:
+    """Raise `InvalidInput` for the first cell that is wrong."""
+    for index, (line, cells) in enumerate(_scan(data, name)):
+        if has_header and index == 0:
+            continue
+        if len(cells) != len(present):
+            raise InvalidInput(
+                f"{name}, line {line}: {len(cells)} columns; expected {len(present)} ({','.join(present)})"
+            )
+        for column, cell in zip(present, cells, strict=True):
+            complaint = columns[column].complaint(cell)
+            if complaint:
+                raise InvalidInput(f"{name}, line {line}: {column} {complaint}")
+    raise InvalidInput(f"{name} is malformed: {' '.join(reason.split())}")
+
+
+def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with the number of its first line."""
+    try:
+        decoded = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InvalidInput(f"{name}, line {line}: not UTF-8 text") from error
+    csv.field_size_limit(_LARGEST_CELL)
+    reader = csv.reader(io.StringIO(decoded, newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InvalidInput(f"{name}, line {line}: not CSV: {error}") from error
+
+
+def _rows_after(data: bytes, name: str, *, has_header: bool) -> bool:
+    return sum(1 for _ in zip(_scan(data, name), range(2), strict=False)) > (1 if has_header else 0)
+
+
+def _is_instant(cell: str) -> bool:
+    try:
+        datetime.fromisoformat(cell)
+    except ValueError:
+        return False
+    return True

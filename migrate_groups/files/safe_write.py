@@ -1,0 +1,53 @@
+"""Files that are there whole or not at all: written beside the target, fsynced, renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from migrate_groups.errors import InvalidInput
+
+
+def check_writable(target: Path, *, replace: bool) -> None:
+    """Check that `write_whole` could write the target. Raises `InvalidInput`; writes nothing."""
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder; name a file")
+    if target.exists() and not replace:
+        raise InvalidInput(f"{target} exists already; choose another name, or pass --force to replace it")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target} can't be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInput(f"{target} can't be written: no permission to write in {target.parent}")
+
+
+def write_whole(target: Path, write: Callable[[BinaryIO], None], *, replace: bool = False) -> None:
+    """Write a file with ``write``; the target appears at the end, or not at all.
+
+    Raises `InvalidInput` where it exists and ``replace`` is not given, or where it can't be written.
+    """
+    check_writable(target, replace=replace)
+    # Its own name, beside the target: a rename works within one file system only.
+    temporary = target.parent / f".migrate-groups-{secrets.token_hex(8)}.tmp"
+    try:
+        try:
+            with temporary.open("xb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _fsync_folder(target.parent)
+    except OSError as error:
+        raise InvalidInput(f"{target} can't be written: {error.strerror or error}") from error
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,88 @@
+"""The split spec: a TOML file that is kept in Git and reviewed."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.split import SplitSpec, SplitTarget
+from migrate_groups.text import some
+
+_TARGET_KEYS = {"group", "topics", "topics_regex"}
+_STAY_KEYS = {"topics", "topics_regex"}
+
+
+def load(path: Path) -> tuple[SplitSpec, dict[str, Any]]:
+    """Return the split that a TOML file says, and its ``[options]`` as they stand there.
+
+    Raises `InvalidInput` naming the key and what was expected.
+    """
+    try:
+        document = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no file {path}") from error
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
+    try:
+        return _spec(document), _table(document.get("options", {}), "options")
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+
+
+def _spec(document: dict[str, Any]) -> SplitSpec:
+    _only(document, {"source", "target", "stay", "fan_out", "options"}, "the file")
+    source, fan_out = document.get("source"), document.get("fan_out", False)
+    if not isinstance(source, str):
+        raise InvalidInput('expected source = "the old group"')
+    if not isinstance(fan_out, bool):
+        raise InvalidInput("fan_out is neither true nor false")
+    targets = document.get("target", [])
+    if not isinstance(targets, list):
+        raise InvalidInput("expected [[target]], in double brackets")
+    stay = _table(document.get("stay", {}), "stay")
+    _only(stay, _STAY_KEYS, "[stay]")
+    return SplitSpec(
+        source=source,
+        targets=tuple(_target(_table(target, "[target]")) for target in targets),
+        stay=_patterns(stay, "[stay]"),
+        fan_out=fan_out,
+    )
+
+
+def _target(target: dict[str, Any]) -> SplitTarget:
+    _only(target, _TARGET_KEYS, "[[target]]")
+    group = target.get("group")
+    if not isinstance(group, str):
+        raise InvalidInput('a [[target]] has no group; expected group = "the new group"')
+    return SplitTarget(group=group, topics=_patterns(target, f"target {group!r}"))
+
+
+def _patterns(table: dict[str, Any], where: str) -> tuple[TopicPattern, ...]:
+    return tuple(
+        TopicPattern(pattern, is_regex=key == "topics_regex")
+        for key in ("topics", "topics_regex")
+        for pattern in _strings(table.get(key, []), f"{key} of {where}")
+    )
+
+
+def _strings(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise InvalidInput(f'{where} is no list of names; expected for instance ["invoices", "payments.*"]')
+    return value
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{where} is no table")
+    return value
+
+
+def _only(table: dict[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise InvalidInput(f"unknown key {some(unknown)} in {where}; expected {', '.join(sorted(known))}")

@@ -1,0 +1,181 @@
+"""The table that every verb takes or gives: committed offsets of groups at a moment, with the log's ends.
+
+One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Columnar
+(pyarrow), since a snapshot may have a million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import InvalidInput
+from migrate_groups.text import some
+
+SCHEMA = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("taken_at", pa.timestamp("us", tz="UTC")),
+        pa.field("group", pa.string()),
+        pa.field("source_group", pa.string()),
+        pa.field("group_state", pa.string()),
+        pa.field("group_type", pa.string()),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("log_start_offset", pa.int64()),
+        pa.field("log_end_offset", pa.int64()),
+    ]
+)
+COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+_ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
+
+
+class Row(NamedTuple):
+    """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order.
+
+    offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group
+    yet. source_group: where the offset came from, a hand-over claim; None means "set these offsets".
+    """
+
+    cluster_id: str | None
+    taken_at: datetime | None
+    group: str | None
+    source_group: str | None
+    group_state: str | None
+    group_type: str | None
+    topic: str
+    topic_id: str | None
+    partition: int
+    offset: int | None
+    leader_epoch: int | None
+    metadata: str
+    log_start_offset: int | None
+    log_end_offset: int | None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the row is about."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def committed(self) -> CommittedOffset | None:
+        """What is committed, None where nothing is."""
+        if self.offset is None:
+            return None
+        return CommittedOffset(offset=self.offset, leader_epoch=self.leader_epoch, metadata=self.metadata)
+
+    @property
+    def lag(self) -> int | None:
+        """Records between the committed offset and the log end; None where either is unknown: no commit is no lag."""
+        if self.offset is None or self.log_end_offset is None:
+            return None
+        return self.log_end_offset - self.offset
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Snapshot:
+    """A table with `SCHEMA`, sorted by group, topic, partition and moment; snapshots put together are a history."""
+
+    table: pa.Table
+
+    @staticmethod
+    def of(table: pa.Table) -> Snapshot:
+        """Return a snapshot of a table with `SCHEMA`'s columns and types.
+
+        Raises `InvalidInput` where a row stands twice: same cluster, moment, group, source group, topic and partition.
+        """
+        snapshot = Snapshot(table.select(list(COLUMNS)).cast(SCHEMA).sort_by(_ORDER))
+        snapshot._refuse_duplicates(
+            ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"], "stands twice"
+        )
+        return snapshot
+
+    @staticmethod
+    def of_rows(rows: Iterable[Row]) -> Snapshot:
+        """Return a snapshot of these rows. Raises as `of`."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        return Snapshot.of(pa.Table.from_arrays(arrays, schema=SCHEMA))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows in the table's order."""
+        return map(Row._make, zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and bool(self.table.equals(other.table))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def groups(self) -> list[str | None]:
+        """Return the groups in the snapshot, sorted; None last."""
+        return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
+
+    def topics(self) -> list[str]:
+        """Return the topics in the snapshot, sorted."""
+        return sorted(self._distinct("topic"))
+
+    def keep(self, wanted: Mapping[str, Iterable[Any]]) -> Snapshot:
+        """Return the rows whose value in each of these columns is one of the wanted ones."""
+        table = self.table
+        for column, values in wanted.items():
+            table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
+        return Snapshot(table)
+
+    def without_commit(self) -> Snapshot:
+        """Return the rows of partitions where nothing is committed."""
+        return Snapshot(self.table.filter(pc.is_null(self.table["offset"])))
+
+    def replace(self, **columns: pa.Array | pa.Scalar) -> Snapshot:
+        """Return the snapshot with these columns replaced, sorted anew. Raises as `of`."""
+        table = self.table
+        for name, values in columns.items():
+            if isinstance(values, pa.Scalar):
+                values = pa.repeat(values, table.num_rows)
+            table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
+        return Snapshot.of(table)
+
+    def at_one_moment(self) -> Snapshot:
+        """Return the snapshot itself where each group's partition stands once in it.
+
+        Raises `InvalidInput` for a history, which can't be written to a group.
+        """
+        self._refuse_duplicates(
+            ["group", "topic", "partition"], "stands at several moments; filter the file down to one snapshot"
+        )
+        return self
+
+    def _distinct(self, column: str) -> list[Any]:
+        values: list[Any] = pc.unique(self.table[column]).to_pylist()
+        return values
+
+    def _refuse_duplicates(self, keys: list[str], complaint: str) -> None:
+        counted = self.table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+        if counted.num_rows == self.table.num_rows:
+            return
+        twice = counted.filter(pc.greater(counted["count_all"], 1)).slice(0, 5)
+        names = [
+            f"{topic}-{partition}" + ("" if group is None else f" of group {group!r}")
+            for group, topic, partition in zip(
+                twice["group"].to_pylist(), twice["topic"].to_pylist(), twice["partition"].to_pylist(), strict=True
+            )
+        ]
+        raise InvalidInput(f"{some(names)} {complaint}")
+
+
+def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """Return all rows of these snapshots as one, a history. Raises as `Snapshot.of`."""
+    tables = [snapshot.table for snapshot in snapshots]
+    return Snapshot.of(pa.concat_tables(tables)) if tables else Snapshot.of_rows([])

@@ -1,0 +1,131 @@
+"""The split: which topic goes to which new group, and the proof that every topic goes somewhere, once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.snapshot import Snapshot, concatenate
+from migrate_groups.text import some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitTarget:
+    """A new group and the topics that it takes over."""
+
+    group: str
+    topics: tuple[TopicPattern, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitSpec:
+    """What a split file says. ``stay`` is left with the old group on purpose.
+
+    ``fan_out`` allows a topic in several targets; every record is then processed once by each of them.
+    """
+
+    source: str
+    targets: tuple[SplitTarget, ...]
+    stay: tuple[TopicPattern, ...] = ()
+    fan_out: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            raise InvalidInput("the split names no source group")
+        if not self.targets:
+            raise InvalidInput("the split has no target group")
+        names = [target.group for target in self.targets]
+        if "" in names:
+            raise InvalidInput("a target group has an empty name")
+        if self.source in names:
+            raise InvalidInput(f"target group {self.source!r} is the source group; what stays belongs under [stay]")
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            raise InvalidInput(f"target group {some(twice)} stands twice in the split")
+        empty = [target.group for target in self.targets if not target.topics]
+        if empty:
+            raise InvalidInput(f"target group {some(empty)} has no topics")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Where every topic of the source goes.
+
+    targets: topics by new group. stay: topics left with the old group. expansions: what each pattern matched, by
+    group (None for what stays) and pattern.
+    """
+
+    targets: Mapping[str, tuple[str, ...]]
+    stay: tuple[str, ...]
+    expansions: tuple[tuple[str | None, TopicPattern, tuple[str, ...]], ...] = field(repr=False)
+
+
+def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
+    """Prove that every topic goes to exactly one target or stays, and say where.
+
+    Raises `InvalidInput` naming the topics that go nowhere or to several, and each pattern that matches none.
+    """
+    present = sorted(set(topics))
+    claims: list[tuple[str | None, tuple[TopicPattern, ...]]] = [
+        *((target.group, target.topics) for target in spec.targets),
+        (None, spec.stay),
+    ]
+    expansions = tuple(
+        (group, pattern, tuple(pattern.matching(present))) for group, patterns in claims for pattern in patterns
+    )
+    takers: dict[str, set[str | None]] = defaultdict(set)
+    for group, _, matched in expansions:
+        for topic in matched:
+            takers[topic].add(group)
+    _refuse(
+        "no topic of the group matches",
+        [f"{pattern} ({group or 'stay'})" for group, pattern, matched in expansions if not matched],
+    )
+    _refuse("no target takes topic", [topic for topic in present if topic not in takers], "add it to one, or to [stay]")
+    _refuse(
+        "more than one target takes topic",
+        [
+            f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
+            for topic, groups in sorted(takers.items())
+            if len(groups) > 1 and (None in groups or not spec.fan_out)
+        ],
+        "its records would be processed twice; fan_out = true allows several targets",
+    )
+    return Coverage(
+        targets={
+            target.group: tuple(topic for topic in present if target.group in takers[topic]) for target in spec.targets
+        },
+        stay=tuple(topic for topic in present if None in takers[topic]),
+        expansions=expansions,
+    )
+
+
+def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
+    """Return the source group's rows, each under its new group with ``source_group`` set, and where they went.
+
+    Rows that stay, and rows of other groups, are not in the result. Raises `InvalidInput` as `cover`, where the
+    source group is not in the snapshot, and where the rows have been split before.
+    """
+    source = snapshot.keep({"group": [spec.source]}).at_one_moment()
+    if not len(source):
+        present = some([group for group in snapshot.groups() if group is not None]) or "no group"
+        raise InvalidInput(f"source group {spec.source!r} is not in the file; it has {present}")
+    if source.table["source_group"].null_count < len(source):
+        raise InvalidInput(f"the rows of {spec.source!r} have a source_group: this file has been split already")
+    coverage = cover(spec, source.topics())
+    return concatenate(
+        source.keep({"topic": topics}).replace(
+            group=pa.scalar(group, pa.string()), source_group=pa.scalar(spec.source, pa.string())
+        )
+        for group, topics in coverage.targets.items()
+    ), coverage
+
+
+def _refuse(complaint: str, names: list[str], advice: str = "") -> None:
+    if names:
+        raise InvalidInput(f"{complaint} {some(names, most=10)}" + (f"; {advice}" if advice else ""))
