@@ -21,17 +21,23 @@ _GRACE_SECONDS = 5.0
 class Witness:
     """Reads back what was written, and sees the members of KIP-848 groups.
 
-    The child starts at once, so that it imports while the first client does. A child that dies or hangs is replaced
-    once; then `ClusterUnavailable`.
+    The child starts with the first question, or with `start`, so that it imports while the first client does. A child
+    that dies or hangs is replaced once; then `ClusterUnavailable`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
-        self._child = _Child()
+        self._child: _Child | None = None
+
+    def start(self) -> None:
+        """Start the child, without waiting for it."""
+        self._child = self._child or _Child()
 
     def close(self) -> None:
         """End the child."""
-        self._child.end()
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
 
     def committed(
         self, group: str, partitions: Collection[TopicPartition]
@@ -69,19 +75,21 @@ class Witness:
         )
 
     def _ask(self, verb: str, **arguments: Any) -> Any:
-        timeout = self._config.timeout
-        arguments |= {"config": self._config.confluent(), "timeout": timeout}
+        arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
         question = json.dumps({"verb": verb, "arguments": arguments})
-        answer = self._child.answer(question, timeout + _GRACE_SECONDS)
+        answer = self._answer(question)
         if answer is None:
-            self._child.end()
-            self._child = _Child()
-            answer = self._child.answer(question, timeout + _GRACE_SECONDS)
+            self.close()
+            answer = self._answer(question)
         if answer is None:
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked to {verb}")
         if "error" in answer:
             raise ClusterUnavailable(f"the second client (confluent-kafka) could not {verb}: {answer['error']}")
         return answer["answer"]
+
+    def _answer(self, question: str) -> dict[str, Any] | None:
+        self._child = self._child or _Child()
+        return self._child.answer(question, self._config.timeout + _GRACE_SECONDS)
 
 
 class _Child:

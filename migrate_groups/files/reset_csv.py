@@ -6,7 +6,7 @@ row as offset 0 and the last of two duplicates (measured): reading is strict her
 
 from __future__ import annotations
 
-from typing import BinaryIO
+import io
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,8 +46,8 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
         raise InvalidInput(f"{name}: {error}") from error
 
 
-def write(snapshot: Snapshot, file: BinaryIO) -> int:
-    """Write the offsets for Kafka's tool, and return how many partitions have no commit and were left out.
+def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
+    """Return the file for Kafka's tool, and how many partitions have no commit and were left out.
 
     Three columns where the snapshot has one group or none, four where it has several. Raises `InvalidInput` where
     rows with and without a group are mixed, or the snapshot holds several moments.
@@ -58,6 +58,7 @@ def write(snapshot: Snapshot, file: BinaryIO) -> int:
         raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
     committed = table.filter(pc.is_valid(table["offset"]))
     columns = list(_COLUMNS if len(groups) > 1 else _COLUMNS[1:])
+    file = io.BytesIO()
     if len(committed):
         csv_text.write_rows(committed.select(columns), file)
-    return len(table) - len(committed)
+    return file.getvalue(), len(table) - len(committed)

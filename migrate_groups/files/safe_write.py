@@ -23,7 +23,7 @@ def check_writable(target: Path, *, replace: bool) -> None:
         raise InvalidInput(f"{target} can't be written: no permission to write in {target.parent}")
 
 
-def write_whole(target: Path, write: Callable[[BinaryIO], None], *, replace: bool = False) -> None:
+def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: bool = False) -> None:
     """Write a file with ``write``; the target appears at the end, or not at all.
 
     Raises `InvalidInput` where it exists and ``replace`` is not given, or where it can't be written.

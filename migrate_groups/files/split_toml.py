@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
+from migrate_groups.offsets.times import parse_duration
+from migrate_groups.plan.options import WriteOptions
 from migrate_groups.text import some
 
 _TARGET_KEYS = {"group", "topics", "topics_regex"}
 _STAY_KEYS = {"topics", "topics_regex"}
 
 
-def load(path: Path) -> tuple[SplitSpec, dict[str, Any]]:
-    """Return the split that a TOML file says, and its ``[options]`` as they stand there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitFile:
+    """A split, and the options of its write, which are reviewed with it."""
+
+    spec: SplitSpec
+    options: WriteOptions
+
+
+def load(path: Path) -> SplitFile:
+    """Return what a TOML file says.
 
     Raises `InvalidInput` naming the key and what was expected.
     """
@@ -29,8 +40,8 @@ def load(path: Path) -> tuple[SplitSpec, dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
     try:
-        return _spec(document), _table(document.get("options", {}), "options")
-    except InvalidInput as error:
+        return SplitFile(spec=_spec(document), options=_options(_table(document.get("options", {}), "options")))
+    except (InvalidInput, UsageError) as error:
         raise InvalidInput(f"{path}: {error}") from error
 
 
@@ -52,6 +63,16 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
         stay=_patterns(stay, "[stay]"),
         fan_out=fan_out,
     )
+
+
+def _options(table: dict[str, Any]) -> WriteOptions:
+    _only(table, {"uncommitted", "on_existing", "settle", "guard"}, "[options]")
+    wrong = sorted(key for key, value in table.items() if not isinstance(value, str))
+    if wrong:
+        raise InvalidInput(f'{some(wrong)} in [options] is no text; expected for instance "refuse" or "10s"')
+    options: dict[str, Any] = dict(table)
+    options |= {key: parse_duration(table[key], key) for key in ("settle", "guard") if key in table}
+    return WriteOptions(**options)
 
 
 def _target(target: dict[str, Any]) -> SplitTarget:

@@ -1,0 +1,65 @@
+"""The command line's entry: the list of commands, and errors turned into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from migrate_groups import __version__
+from migrate_groups.cli import look, play, prove, shape, write
+from migrate_groups.errors import MigrateGroupsError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="migrate-groups",
+    help="Migrate Kafka consumer groups: no record skipped, none processed twice.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(look.snapshot)
+app.command()(look.describe)
+app.command("filter")(shape.filter_)
+app.command()(shape.split)
+app.command()(shape.export)
+app.command()(look.verify)
+app.command()(write.apply)
+app.command()(prove.reconcile)
+app.command()(play.sandbox)
+app.command()(play.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"migrate-groups {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Migrate Kafka consumer groups: no record skipped, none processed twice."""
+
+
+def main() -> None:
+    """Run a command. An error is one line on stderr and its own exit code; only a bug shows a traceback (exit 1)."""
+    try:
+        app()
+    except MigrateGroupsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of a pipe has left; Python would complain once more while it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

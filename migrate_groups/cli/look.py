@@ -1,0 +1,97 @@
+"""Commands that look at a cluster and write nothing to it: snapshot, describe, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import open_reader
+from migrate_groups.cli.console import SystemClock, check_output, save_table, show, talk
+from migrate_groups.offsets.times import parse_duration
+from migrate_groups.text import counted, some
+
+
+def snapshot(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    output: options.Output,
+    bootstrap_server: options.BootstrapServer,
+    force: options.Force = False,
+    timeout: options.Timeout = "60s",
+) -> None:
+    """Take a snapshot of the committed offsets of groups, live ones too, with the log's ends.
+
+    Example: migrate-groups snapshot big-group -o before.parquet --bootstrap-server localhost:9092
+    """
+    wanted = options.all_groups(groups, group)
+    check_output(output, force=force)
+    with open_reader(bootstrap_server, timeout) as reader:
+        from migrate_groups.migration.take import take_snapshot
+
+        taken = take_snapshot(reader, wanted, SystemClock())
+    save_table(taken, output, force=force)
+    talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {output}")
+
+
+def describe(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    bootstrap_server: options.BootstrapServer,
+    timeout: options.Timeout = "60s",
+) -> None:
+    """Show members, committed offsets and lag of groups, now.
+
+    Example: migrate-groups describe big-group --bootstrap-server localhost:9092
+    """
+    wanted = options.all_groups(groups, group)
+    with open_reader(bootstrap_server, timeout) as reader:
+        from migrate_groups.migration.take import existing_group, take_snapshot
+        from migrate_groups.show import terminal
+
+        described = [existing_group(reader, name) for name in wanted]
+        taken = take_snapshot(reader, wanted, SystemClock())
+    for each in described:
+        show(terminal.members(each), terminal.lag_by_partition(list(taken.keep({"group": [each.group]}).rows())), "")
+
+
+def verify(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    bootstrap_server: options.BootstrapServer,
+    topic: options.TopicGlobs = None,
+    wait: Annotated[str, typer.Option("--wait", help="How long to wait for the stop, for instance 5m.")] = "0s",
+    settle: options.Settle = "10s",
+    timeout: options.Timeout = "60s",
+) -> None:
+    """Verify that groups have stopped: no member (or none with these topics), and no offset moves.
+
+    Example: migrate-groups verify big-group --wait 5m --bootstrap-server localhost:9092
+    """
+    wanted = options.all_groups(groups, group)
+    seconds, quiet = parse_duration(wait, "--wait"), parse_duration(settle, "--settle")
+    with open_reader(bootstrap_server, timeout) as reader:
+        from migrate_groups.migration.stop import Wait, prove_stopped
+        from migrate_groups.offsets.selection import TopicPattern
+
+        how = Wait(wait=seconds, settle=quiet, progress=_say_who_is_there())
+        prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
+    which = f" {some(topic)} of" if topic else ""
+    show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
+
+
+def _say_who_is_there() -> options.Progress:
+    said: list[Mapping[str, list[str]]] = []
+
+    def say(reasons: Mapping[str, list[str]], seconds: float) -> None:
+        running = {group: why for group, why in reasons.items() if why}
+        if running and (not said or said[-1] != running):
+            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
+        said[:] = [running]
+
+    return say

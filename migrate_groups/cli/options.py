@@ -1,0 +1,52 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from migrate_groups.errors import UsageError
+
+BootstrapServer = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        envvar="MIGRATE_GROUPS_BOOTSTRAP_SERVER",
+        help="host:port[,host:port…] of the cluster.",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    str,
+    typer.Option("--timeout", envvar="MIGRATE_GROUPS_TIMEOUT", help="How long one request may take, for instance 60s."),
+]
+Groups = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="Consumer groups.", show_default=False)]
+GroupOption = Annotated[list[str] | None, typer.Option("--group", help="A consumer group; may be repeated.")]
+InputFile = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A snapshot (.csv, .parquet), a kafka-consumer-groups CSV, or - for stdin."),
+]
+Output = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="OUT", help="Where to write: .csv or .parquet, or - for CSV on stdout."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists already.")]
+TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help="A topic or glob such as 'payments.*'.")]
+Settle = Annotated[
+    str, typer.Option("--settle", help="How long the group must be quiet, for instance 10s; 0s is none.")
+]
+
+Progress = Callable[[Mapping[str, list[str]], float], None]
+
+
+def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[str]:
+    """Return the groups given as arguments and with ``--group``, each once. Raises `UsageError` where there is none."""
+    groups = list(dict.fromkeys([*(arguments or []), *(option or [])]))
+    if not groups:
+        raise UsageError("no group given; name at least one")
+    if "" in groups:
+        raise UsageError("a group name is empty")
+    return groups

@@ -1,0 +1,167 @@
+"""A cluster in memory that behaves as a broker does: for tests, held to the same contract suite as the real clients."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from migrate_groups.cluster.ports import (
+    Answer,
+    CommittedOffset,
+    GroupDescription,
+    LogBounds,
+    Member,
+    TopicDescription,
+    TopicPartition,
+    WriteAnswer,
+)
+
+_WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
+_MOST_METADATA = 4096
+
+
+@dataclass
+class _Group:
+    group_type: str = "classic"
+    protocol_type: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+
+
+class InMemoryCluster:
+    """`GroupWriter` over dictionaries, and the deeds of producers and consumers besides."""
+
+    def __init__(self, cluster_id: str = "in-memory") -> None:
+        self._cluster_id = cluster_id
+        self._topics: dict[str, tuple[str, dict[int, LogBounds]]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._created = 0
+
+    # What producers, consumers and administrators do.
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Create a topic with empty partitions; one that is created again gets another id."""
+        self._created += 1
+        bounds = {number: LogBounds(start=0, end=0) for number in range(partitions)}
+        self._topics[topic] = (f"topic-id-{self._created}", bounds)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and with it every group's commits for it."""
+        del self._topics[topic]
+        for group in self._groups.values():
+            group.committed = {tp: offset for tp, offset in group.committed.items() if tp.topic != topic}
+
+    def produce(self, topic: str, partition: int, records: int) -> None:
+        """Append records to a partition."""
+        bounds = self._topics[topic][1]
+        bounds[partition] = LogBounds(start=bounds[partition].start, end=bounds[partition].end + records)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records below an offset."""
+        bounds = self._topics[topic][1]
+        bounds[partition] = LogBounds(start=before, end=bounds[partition].end)
+
+    def join(self, group: str, member: Member) -> None:
+        """Make a classic consumer a member of a group, Stable at once."""
+        joined = self._groups.setdefault(group, _Group())
+        joined.protocol_type = "consumer"
+        joined.members[member.member_id] = member
+
+    def leave(self, group: str, member_id: str) -> None:
+        """Take a member out of its group."""
+        del self._groups[group].members[member_id]
+
+    def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
+        """Commit as a member does, or as a simple consumer does without being one."""
+        committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
+        self._groups.setdefault(group, _Group()).committed[partition] = committed
+
+    # GroupReader
+
+    def cluster_id(self) -> str:
+        """See `GroupReader.cluster_id`."""
+        return self._cluster_id
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """See `GroupReader.describe_group`."""
+        found = self._groups.get(group)
+        if found is None:
+            return GroupDescription(group=group, state="Dead", group_type="")
+        return GroupDescription(
+            group=group,
+            state="Stable" if found.members else "Empty",
+            group_type=found.group_type,
+            protocol_type=found.protocol_type,
+            members=tuple(found.members.values()),
+        )
+
+    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+        """See `GroupReader.describe_topics`."""
+        return {
+            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(bounds))
+            for topic in sorted(set(topics) & self._topics.keys())
+            for topic_id, bounds in [self._topics[topic]]
+        }
+
+    def committed_topics(self, group: str) -> frozenset[str]:
+        """See `GroupReader.committed_topics`."""
+        return frozenset(partition.topic for partition in self._committed(group))
+
+    def committed(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `OffsetsReader.committed`."""
+        return {partition: self._committed(group).get(partition) for partition in partitions}
+
+    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`."""
+        return {partition: bounds for partition in partitions if (bounds := self._bounds(partition)) is not None}
+
+    # GroupWriter
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.alter_offsets`."""
+        if not group:
+            raise ValueError("a group name is never empty")
+        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
+        for partition, answer in answers.items():
+            if answer is _WRITTEN:
+                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
+        return answers
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.delete_offsets`."""
+        found = self._groups.get(group)
+        if found is None:
+            return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
+        subscribed = frozenset[str]().union(*(member.topics for member in found.members.values()))
+        answers = {}
+        for partition in partitions:
+            if partition.topic in subscribed:
+                answers[partition] = WriteAnswer(answer=Answer.REFUSED, error="GROUP_SUBSCRIBED_TO_TOPIC")
+            else:
+                found.committed.pop(partition, None)
+                answers[partition] = _WRITTEN
+        return answers
+
+    def _committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        found = self._groups.get(group)
+        return found.committed if found else {}
+
+    def _bounds(self, partition: TopicPartition) -> LogBounds | None:
+        _, bounds = self._topics.get(partition.topic, ("", {}))
+        return bounds.get(partition.partition)
+
+    def _answer(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> WriteAnswer:
+        found = self._groups.get(group)
+        if found is not None and found.members:
+            return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
+        if self._bounds(partition) is None:
+            return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")
+        if len(committed.metadata.encode()) > _MOST_METADATA:
+            return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")
+        return _WRITTEN

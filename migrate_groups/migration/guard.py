@@ -1,0 +1,54 @@
+"""Watch the old groups after the write: an owner or a commit that reappears would be processed twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import GroupReader
+from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.plan.checks.source import running
+from migrate_groups.plan.plan import Change
+from migrate_groups.plan.receipt import Receipt
+from migrate_groups.text import counted, some
+
+_POLL_SECONDS = 1.0
+
+
+def look_at_sources(reader: GroupReader, receipt: Receipt) -> Receipt:
+    """Return the receipt, with what the source groups did since their offsets were read, where they did anything."""
+    sources: dict[str, list[Change]] = defaultdict(list)
+    for entry in receipt.entries:
+        if entry.change.source_group is not None:
+            sources[entry.change.source_group].append(entry.change)
+    for group, changes in sources.items():
+        try:
+            reasons = _what_it_did(reader, group, changes)
+        except (ClusterUnavailable, Refused) as error:
+            receipt = receipt.remarked(f"source group {group!r} could not be read after the write: {error}")
+        else:
+            receipt = receipt.with_source_moved(f"source group {group!r} {reason}" for reason in reasons)
+    return receipt
+
+
+def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -> Receipt:
+    """Watch the source groups for this long, or until one does something, and return the receipt that says so."""
+    deadline = clock.monotonic() + seconds
+    while not receipt.source_moved and (left := deadline - clock.monotonic()) > 0:
+        clock.sleep(min(_POLL_SECONDS, left))
+        receipt = look_at_sources(reader, receipt)
+    return receipt
+
+
+def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list[str]:
+    description = reader.describe_group(group)
+    reasons = running(description, {change.topic for change in changes}) if description.exists else []
+    found = reader.committed(group, [change.topic_partition for change in changes])
+    moved = [
+        f"{change.topic_partition} by {now.offset - change.after.offset:,}"
+        for change in changes
+        if (now := found[change.topic_partition]) and change.after and now.offset > change.after.offset
+    ]
+    if moved:
+        reasons.append(f"committed {counted(len(moved), 'partition')} after the snapshot: {some(moved)} records")
+    return reasons

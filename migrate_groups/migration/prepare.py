@@ -1,0 +1,61 @@
+"""From a snapshot to a plan, and the same plan once more beside the write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import GroupReader
+from migrate_groups.errors import Refused
+from migrate_groups.migration.survey import survey
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.checks.run import run_checks
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Check, Plan
+from migrate_groups.plan.propose import propose
+from migrate_groups.text import some
+
+
+def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) -> Plan:
+    """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
+
+    Raises as `GroupReader`; writes nothing.
+    """
+    rows = list(snapshot.at_one_moment().rows())
+    facts = survey(reader, rows)
+    changes = propose(rows, facts, options)
+    return Plan(
+        cluster_id=facts.cluster_id, options=options, changes=changes, checks=run_checks(rows, changes, facts, options)
+    )
+
+
+def plan_at_the_write(reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock) -> Plan:
+    """Return the plan made anew beside the write, after the old groups were quiet over ``settle``.
+
+    The snapshot is the first of the two looks at them; what is still missing of ``settle`` is waited for. Raises
+    `Refused` where a check now forbids the write, or what would be written is not what was shown.
+    """
+    clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
+    plan = make_plan(reader, snapshot, shown.options)
+    refuse_forbidden(plan.refusals(at_the_write=True))
+    if plan.content != shown.content:
+        known = set(shown.changes)
+        drifted = [f"{change.group} {change.topic_partition}" for change in plan.changes if change not in known]
+        raise Refused(f"the targets changed since the plan was shown: {some(drifted)}; nothing was written")
+    return plan
+
+
+def refuse_forbidden(refusals: Sequence[Check]) -> None:
+    """Raise `Refused` naming each check that forbids the write, where one does."""
+    if refusals:
+        raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
+
+
+def _still_to_settle(snapshot: Snapshot, settle: float, now: datetime) -> float:
+    ages = [
+        (now - row.taken_at).total_seconds()
+        for row in snapshot.rows()
+        if row.source_group is not None and row.taken_at is not None
+    ]
+    return max(0.0, settle - min(ages, default=settle))

@@ -1,0 +1,109 @@
+"""The proof of a stop: nobody is there, and no offset moves.
+
+Empty alone is no proof: a simple consumer commits without being a member, and a member over max.poll.interval.ms or a
+restarted replica comes back (all measured). So a group is looked at twice, ``settle`` apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, GroupReader, TopicPartition
+from migrate_groups.errors import Refused
+from migrate_groups.migration.take import existing_group, topics_of
+from migrate_groups.offsets.selection import TopicPattern, matching_topics
+from migrate_groups.plan.checks.source import running
+from migrate_groups.text import counted, some
+
+_POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """How a stop is waited for.
+
+    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. progress: told, at each look,
+    why each group still runs (empty: it has stopped) and how many seconds have passed.
+    """
+
+    wait: float = 0.0
+    settle: float = 10.0
+    progress: Callable[[Mapping[str, list[str]], float], None] = lambda reasons, seconds: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A group at one moment: its coordinator's description, and what it has committed on the topics in question."""
+
+    description: GroupDescription
+    committed: Mapping[TopicPartition, CommittedOffset | None]
+
+
+def prove_stopped(
+    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, *, patterns: Sequence[TopicPattern] = ()
+) -> Mapping[str, Look]:
+    """Wait until these groups have stopped, by topic where ``patterns`` are given, and return how they stood then.
+
+    Raises `GroupNotFound`, `Refused` when the wait runs out or a group is no consumer group, `InvalidInput` where a
+    pattern matches no topic; and as `GroupReader`.
+    """
+    started = clock.monotonic()
+    while True:
+        reasons, looks = _look_twice(reader, groups, clock, how, patterns)
+        passed = clock.monotonic() - started
+        how.progress(reasons, passed)
+        if not any(reasons.values()):
+            return looks
+        if passed >= how.wait:
+            found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
+            waited = f" after {passed:.0f} s" if how.wait else ""
+            raise Refused(f"not stopped{waited}: {found}")
+        clock.sleep(min(_POLL_SECONDS, how.wait - passed))
+
+
+def _look_twice(
+    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, patterns: Sequence[TopicPattern]
+) -> tuple[dict[str, list[str]], dict[str, Look]]:
+    first = {group: _look(reader, group, patterns) for group in groups}
+    reasons = {group: _why_running(look, patterns) for group, look in first.items()}
+    if any(reasons.values()):
+        return reasons, first
+    clock.sleep(how.settle)
+    second = {group: _look(reader, group, patterns) for group in groups}
+    return {
+        group: _why_running(second[group], patterns) + moved_between(first[group], second[group]) for group in groups
+    }, second
+
+
+def moved_between(first: Look, second: Look) -> list[str]:
+    """Return what differs between two looks at a group: offsets that moved, members that came or went."""
+    reasons = []
+    partitions = first.committed.keys() | second.committed.keys()
+    moved = sorted(tp for tp in partitions if first.committed.get(tp) != second.committed.get(tp))
+    if moved:
+        reasons.append(
+            f"{counted(len(moved), 'offset')} moved without a member holding the topic: {some(moved)}; "
+            "a consumer that assigns itself partitions, or a pending transaction"
+        )
+    if {member.member_id for member in first.description.members} != {
+        member.member_id for member in second.description.members
+    }:
+        reasons.append("its members changed")
+    return reasons
+
+
+def _look(reader: GroupReader, group: str, patterns: Sequence[TopicPattern]) -> Look:
+    description = existing_group(reader, group)
+    if not description.is_consumer_group:
+        kind = f"{description.group_type} {description.protocol_type}".strip()
+        raise Refused(f"group {group!r} is not a consumer group but {kind}")
+    topics = matching_topics(topics_of(reader, description), patterns)
+    described = reader.describe_topics(topics)
+    partitions = [TopicPartition(name, number) for name, topic in described.items() for number in topic.partitions]
+    return Look(description=description, committed=reader.committed(group, partitions))
+
+
+def _why_running(look: Look, patterns: Sequence[TopicPattern]) -> list[str]:
+    return running(look.description, {partition.topic for partition in look.committed} if patterns else None)

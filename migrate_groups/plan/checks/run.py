@@ -1,0 +1,28 @@
+"""All checks of a write, in the order in which people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.checks import offsets, source, target
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, Check
+from migrate_groups.plan.survey import Survey
+
+
+def run_checks(
+    rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions
+) -> tuple[Check, ...]:
+    """Return the verdict of every check on writing these rows."""
+    return (
+        source.cluster(rows, survey),
+        source.hand_over(rows),
+        source.same_topics(rows, survey),
+        source.stopped(rows, survey),
+        source.not_moved(rows, survey),
+        target.writable(rows, survey, options),
+        target.existing_offsets(rows, changes, survey, options),
+        offsets.complete(rows, survey, options),
+        offsets.in_range(changes, survey),
+    )

@@ -1,0 +1,54 @@
+"""Checks of the groups that are written: nobody runs in them, and what they have already committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.checks.source import running
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, Check, Verdict
+from migrate_groups.plan.survey import Survey
+from migrate_groups.text import counted, some
+
+
+def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """Every target is missing or an Empty consumer group, and no source: the coordinator refuses others (error 25)."""
+    targets = sorted({row.group for row in rows if row.group is not None})
+    both = sorted(set(targets) & {row.source_group for row in rows if row.source_group is not None})
+    if both and not options.restore:
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=f"group {some(both)} is source and target")
+    described = [survey.groups[group] for group in targets]
+    foreign = [group.group for group in described if group.exists and not group.is_consumer_group]
+    if foreign:
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=f"{some(foreign)} is not a consumer group")
+    live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
+    if live:
+        reason = f"{some(live, most=3)}; stop its members: offsets are written to groups without members only"
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=reason)
+    new = [group.group for group in described if not group.exists]
+    reason = f"{some(new)} will be created: check the spelling" if new else f"{some(targets)} Empty"
+    return Check(name="targets", verdict=Verdict.PASS, reason=reason)
+
+
+def existing_offsets(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
+    """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do."""
+    wanted = {(row.group, row.topic_partition): row.offset for row in rows if row.offset is not None}
+    differing = []
+    for change in changes:
+        want = wanted.get((change.group, change.topic_partition))
+        if change.before is not None and want is not None and change.before.offset != want:
+            differing.append(f"{change.group} {change.topic_partition} is at {change.before.offset}, not {want}")
+    if not differing:
+        same = sum(change.before is not None for change in changes)
+        return Check(
+            name="existing offsets",
+            verdict=Verdict.PASS,
+            reason=f"{counted(same, 'partition')} as wanted already" if same else "the targets have none",
+        )
+    found = f"{counted(len(differing), 'partition')} with another offset: {some(differing, most=3)}"
+    if options.on_existing == "refuse":
+        advice = "--on-existing forward moves them forward only, --on-existing overwrite replaces them"
+        return Check(name="existing offsets", verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
+    deed = "moved forward only" if options.on_existing == "forward" else "overwritten"
+    return Check(name="existing offsets", verdict=Verdict.WARN, reason=f"{found}; {deed}")

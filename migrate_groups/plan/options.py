@@ -1,0 +1,39 @@
+"""What a person decided about a write; part of a plan's intent, so that it is reviewed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from migrate_groups.errors import InvalidInput
+
+Uncommitted = Literal["refuse", "end", "start", "leave"]
+OnExisting = Literal["refuse", "forward", "overwrite"]
+WitnessMode = Literal["auto", "required", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of a write.
+
+    uncommitted: what partitions without a commit get. on_existing: what happens to offsets that a target has already.
+    settle: seconds that the old group must have been quiet. guard: seconds that it is watched after the write.
+    witness: whether the second client must answer. restore: a group's own snapshot may be written back to it.
+    """
+
+    uncommitted: Uncommitted = "refuse"
+    on_existing: OnExisting = "refuse"
+    settle: float = 10.0
+    guard: float = 30.0
+    witness: WitnessMode = "auto"
+    restore: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("uncommitted", self.uncommitted, Uncommitted)
+        _one_of("on_existing", self.on_existing, OnExisting)
+        _one_of("witness", self.witness, WitnessMode)
+
+
+def _one_of(name: str, value: str, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise InvalidInput(f"{name} is {value!r}; expected one of {', '.join(get_args(choices))}")

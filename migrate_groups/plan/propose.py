@@ -1,0 +1,85 @@
+"""From a snapshot and a survey to the changes of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, sorted_changes
+from migrate_groups.plan.survey import Survey
+
+
+def propose(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> tuple[Change, ...]:
+    """Return what would be written for these rows, each of which names its group.
+
+    Partitions without a commit get what ``options.uncommitted`` says; with ``on_existing`` ``forward`` an offset that
+    would move a target back is left as it is.
+    """
+    return sorted_changes(_changes([*rows, *absent_partitions(rows, survey)], survey, options))
+
+
+def absent_partitions(rows: Sequence[Row], survey: Survey) -> list[Row]:
+    """Return rows without a commit for the partitions of the moved topics that the rows do not hold."""
+    first: dict[tuple[str | None, str], Row] = {}
+    present: dict[tuple[str | None, str], set[int]] = {}
+    for row in rows:
+        first.setdefault((row.group, row.topic), row)
+        present.setdefault((row.group, row.topic), set()).add(row.partition)
+    return [
+        row._replace(partition=partition, offset=None, leader_epoch=None, metadata="", log_end_offset=None)
+        for (group, topic), row in first.items()
+        if row.source_group is not None and topic in survey.topics
+        for partition in survey.topics[topic].partitions
+        if partition not in present[group, topic]
+    ]
+
+
+def end_while_a_member_was_seen(row: Row) -> int | None:
+    """Return the log end in a row that was read while its group had members, None otherwise.
+
+    A log end that is read after the last member left is too late: what was produced in between would be skipped.
+    """
+    return row.log_end_offset if row.group_state not in (None, "Empty", "Dead") else None
+
+
+def _changes(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iterator[Change]:
+    for row in rows:
+        after = _after(row, survey, options)
+        if row.group is None or after is None:
+            continue
+        before = survey.committed[row.group].get(row.topic_partition)
+        if options.on_existing == "forward" and before is not None and before.offset > after.offset:
+            after = before
+        yield Change(
+            source_group=row.source_group,
+            group=row.group,
+            topic=row.topic,
+            partition=row.partition,
+            before=before,
+            after=after,
+        )
+
+
+def _after(row: Row, survey: Survey, options: WriteOptions) -> CommittedOffset | None:
+    committed = row.committed
+    if committed is not None:
+        return committed if _same_log(row, survey) else replace(committed, leader_epoch=None)
+    if options.uncommitted == "start":
+        return _at(survey.bounds[row.topic_partition].start) if row.topic_partition in survey.bounds else None
+    if options.uncommitted == "end":
+        end = end_while_a_member_was_seen(row)
+        return None if end is None else _at(end)
+    return None
+
+
+def _at(offset: int) -> CommittedOffset:
+    return CommittedOffset(offset=offset)
+
+
+def _same_log(row: Row, survey: Survey) -> bool:
+    """Whether a leader epoch means the same: one above the current one stops a Java consumer (measured)."""
+    topic = survey.topics.get(row.topic)
+    return row.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == row.topic_id

@@ -1,0 +1,86 @@
+"""The receipt: what became of every change of a plan, with the pre-image that a way back needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from migrate_groups.plan.plan import Action, Change, Plan
+
+
+class Outcome(StrEnum):
+    """What became of a change. A partition that nobody answered for is ``unknown``, never a success."""
+
+    CONFIRMED = "confirmed"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    NOT_ATTEMPTED = "not attempted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One change (its ``before`` is the pre-image), what became of it, after how many attempts, and why not."""
+
+    change: Change
+    outcome: Outcome
+    attempts: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a plan, one entry a change in the plan's order.
+
+    source_moved: what a source group did after its offsets were read; the new groups would process that again.
+    remarks: what a person must know besides, for instance that one client alone confirmed.
+    """
+
+    cluster_id: str
+    intent: str
+    content: str
+    started_at: datetime
+    entries: tuple[Entry, ...]
+    source_moved: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(plan: Plan, started_at: datetime) -> Receipt:
+        """Return the receipt of a plan before its first request."""
+        return Receipt(
+            cluster_id=plan.cluster_id,
+            intent=plan.intent,
+            content=plan.content,
+            started_at=started_at,
+            entries=tuple(
+                Entry(
+                    change=change,
+                    outcome=Outcome.UNCHANGED if change.action is Action.UNCHANGED else Outcome.NOT_ATTEMPTED,
+                )
+                for change in plan.changes
+            ),
+        )
+
+    def updated(self, entries: Mapping[tuple[str, str, int], Entry]) -> Receipt:
+        """Return the receipt with these entries, by the order of their change, in place of its own."""
+        return replace(self, entries=tuple(entries.get(entry.change.order, entry) for entry in self.entries))
+
+    def remarked(self, remark: str) -> Receipt:
+        """Return the receipt with one more remark."""
+        return replace(self, remarks=(*self.remarks, remark))
+
+    def with_source_moved(self, reasons: Iterable[str]) -> Receipt:
+        """Return the receipt with these reasons added, each once."""
+        return replace(self, source_moved=tuple(dict.fromkeys((*self.source_moved, *reasons))))
+
+    def count(self) -> Mapping[Outcome, int]:
+        """Return how many entries have each outcome."""
+        return Counter(entry.outcome for entry in self.entries)
+
+    @property
+    def failed(self) -> tuple[Entry, ...]:
+        """The entries that are neither confirmed nor unchanged."""
+        return tuple(entry for entry in self.entries if entry.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED))

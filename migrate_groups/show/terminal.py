@@ -1,0 +1,152 @@
+"""What people look at on a terminal: tables by group and topic, and one line for each check."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from migrate_groups.cluster.ports import GroupDescription
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.split import Coverage
+from migrate_groups.plan.plan import Action, Change, Plan, Verdict
+from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.text import counted
+
+_STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
+# A plan of thousands of partitions is for a file; a person looks at the first ones.
+_MOST_ROWS = 50
+
+
+class _TopicSum(NamedTuple):
+    partitions: int
+    without_commit: int
+    lag: int
+
+
+def snapshot_summary(snapshot: Snapshot) -> Table:
+    """Return one line a group and topic: partitions, those without a commit, lag in records."""
+    table = _table("group", "from", "topic", partitions=">", uncommitted=">", lag=">")
+    for (group, source, topic), total in _by_topic(list(snapshot.rows())).items():
+        table.add_row(
+            escape(group or "-"),
+            escape(source or "-"),
+            topic,
+            f"{total.partitions:,}",
+            f"{total.without_commit:,}",
+            f"{total.lag:,}",
+        )
+    return table
+
+
+def coverage(result: Coverage) -> Table:
+    """Return one line a pattern: the group that it is for, and what it matched."""
+    table = _table("group", "pattern", "topics")
+    for group, pattern, topics in result.expansions:
+        table.add_row(escape(group) if group else "(stays)", escape(str(pattern)), ", ".join(topics))
+    return table
+
+
+def members(description: GroupDescription) -> RenderableType:
+    """Return the group's state and its members with what they are assigned."""
+    title = Text.assemble(
+        ("group ", "bold"),
+        (description.group, "bold"),
+        f"  {description.state}, {description.group_type}, {counted(len(description.members), 'member')}",
+    )
+    if not description.members:
+        return title
+    table = _table("client", "host", "member", "assigned")
+    for member in sorted(description.members, key=lambda member: member.member_id):
+        held: dict[str, list[int]] = defaultdict(list)
+        for topic, partition in sorted(member.assignment):
+            held[topic].append(partition)
+        assigned = "; ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in held.items())
+        name = member.group_instance_id or member.member_id
+        table.add_row(escape(member.client_id), escape(member.host.removeprefix("/")), escape(name), assigned or "-")
+    return Group(title, table)
+
+
+def lag_by_partition(rows: Sequence[Row]) -> Table:
+    """Return one line a partition: committed offset, the log's ends, lag; ``-`` where nothing is committed."""
+    table = _table("topic", partition=">", committed=">", log_start=">", log_end=">", lag=">")
+    for row in rows:
+        numbers = (row.partition, row.offset, row.log_start_offset, row.log_end_offset, row.lag)
+        table.add_row(row.topic, *("-" if number is None else f"{number}" for number in numbers))
+    return table
+
+
+def plan(plan: Plan) -> RenderableType:
+    """Return the changes, then the checks."""
+    table = _table("group", "topic", partition=">", before=">", after=">", change="<")
+    for change in plan.changes[:_MOST_ROWS]:
+        table.add_row(
+            escape(change.group),
+            change.topic,
+            str(change.partition),
+            _offset(change, 0),
+            _offset(change, 1),
+            _deed(change),
+        )
+    rest = len(plan.changes) - _MOST_ROWS
+    more = [Text(f"… and {counted(rest, 'partition')} more: --format json shows all", style="dim")] if rest > 0 else []
+    return Group(table, *more, checks(plan))
+
+
+def checks(plan: Plan) -> Table:
+    """Return one line a check: verdict, name, reason."""
+    table = _table("check", "", "")
+    for check in plan.checks:
+        table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, escape(check.reason))
+    return table
+
+
+def receipt(receipt: Receipt) -> RenderableType:
+    """Return how many partitions had each outcome, the failed ones with their reason, and the remarks."""
+    counts = receipt.count()
+    summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
+    lines: list[RenderableType] = [Text(f"{counted(len(receipt.entries), 'partition')}: {summary or 'nothing to do'}")]
+    if receipt.failed:
+        table = _table("group", "topic", partition=">", outcome="<", reason="<")
+        for entry in receipt.failed[:_MOST_ROWS]:
+            change = entry.change
+            table.add_row(escape(change.group), change.topic, str(change.partition), entry.outcome, escape(entry.error))
+        lines.append(table)
+    lines.extend(Text(remark, style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
+    return Group(*lines)
+
+
+def _table(*names: str, **aligned: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name, side in aligned.items():
+        table.add_column(name.replace("_", " "), justify="right" if side == ">" else "left", overflow="fold")
+    return table
+
+
+def _by_topic(rows: Sequence[Row]) -> dict[tuple[str | None, str | None, str], _TopicSum]:
+    sums: dict[tuple[str | None, str | None, str], _TopicSum] = defaultdict(lambda: _TopicSum(0, 0, 0))
+    for row in rows:
+        key = row.group, row.source_group, row.topic
+        total = sums[key]
+        sums[key] = _TopicSum(
+            total.partitions + 1, total.without_commit + (row.offset is None), total.lag + (row.lag or 0)
+        )
+    return sums
+
+
+def _offset(change: Change, side: int) -> str:
+    committed = (change.before, change.after)[side]
+    return "-" if committed is None else str(committed.offset)
+
+
+def _deed(change: Change) -> str:
+    if change.action is Action.MOVE and change.before and change.after:
+        return f"move {change.after.offset - change.before.offset:+,}"
+    return change.action
