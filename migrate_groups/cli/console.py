@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, RenderableType
 
@@ -35,12 +36,12 @@ class SystemClock:
 
 def talk(*lines: RenderableType) -> None:
     """Say something to the person, on stderr."""
-    _print(Console(stderr=True, highlight=False, soft_wrap=False, width=_width(sys.stderr)), lines)
+    _print(sys.stderr, lines)
 
 
 def show(*lines: RenderableType) -> None:
     """Print data, on stdout."""
-    _print(Console(highlight=False, width=_width(sys.stdout)), lines)
+    _print(sys.stdout, lines)
 
 
 def load_table(path: Path) -> Snapshot:
@@ -72,10 +73,12 @@ def save_table(snapshot: Snapshot, path: Path, *, force: bool) -> None:
         tables.save(snapshot, path, replace=force)
 
 
-def _width(stream: object) -> int | None:
-    return None if getattr(stream, "isatty", lambda: False)() else _WIDE
-
-
-def _print(console: Console, lines: tuple[RenderableType, ...]) -> None:
-    for line in lines:
-        console.print(line)
+def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
+    if stream.isatty():
+        Console(file=stream, highlight=False).print(*lines, sep="\n")
+        return
+    plain = Console(file=io.StringIO(), highlight=False, width=_WIDE, color_system=None)
+    plain.print(*lines, sep="\n")
+    # Rich fills its columns with spaces, which a log or a pull request would show as changes.
+    stream.write("".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines()))  # type: ignore[attr-defined]
+    stream.flush()

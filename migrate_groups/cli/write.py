@@ -108,7 +108,7 @@ def _write(
     shown = make_plan(writer, named, chosen)
     _show_plan(shown, output_format)
     refuse_forbidden(shown.refusals(at_the_write=True))
-    if ask and not typer.confirm(f"Write {counted(len(shown.to_write()), 'offset')}?", err=True):
+    if ask and shown.to_write() and not typer.confirm(f"Write {counted(len(shown.to_write()), 'offset')}?", err=True):
         raise Refused("the answer was no; nothing was written")
     plan = plan_at_the_write(writer, named, shown, clock)
     receipt = apply_plan(writer, None if chosen.witness == "none" else second, plan, clock, record)

@@ -100,7 +100,7 @@ def plan(plan: Plan) -> RenderableType:
 
 def checks(plan: Plan) -> Table:
     """Return one line a check: verdict, name, reason."""
-    table = _table("check", "", "")
+    table = _table("verdict", "check", "reason")
     for check in plan.checks:
         table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, escape(check.reason))
     return table

@@ -1,0 +1,167 @@
+"""The main job on a real broker: snapshot, filter, split, export, verify, apply."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+
+NOW = ("--settle", "0s", "--guard", "0s")
+
+
+@pytest.fixture
+def old_group(world):
+    """An Empty group with commits on three topics: (group, [invoices, payments, catalog])."""
+    group = world.name("big")
+    topics = [world.create_topic(2, topic=world.name(what)) for what in ("invoices", "payments", "catalog")]
+    for number, topic in enumerate(topics):
+        for partition in (0, 1):
+            world.produce(topic, partition, 10)
+            world.commit(group, TopicPartition(topic, partition), 3 + number + partition, metadata=f"at {number}")
+    return group, topics
+
+
+def split_toml(cli, group, topics):
+    (cli.folder / "split.toml").write_text(
+        f"""
+        source = "{group}"
+        [[target]]
+        group = "{group}-billing"
+        topics = ["invoices-*", "payments-*"]
+        [[target]]
+        group = "{group}-search"
+        topics_regex = ["catalog-.+"]
+        """
+    )
+    return {f"{group}-billing": topics[:2], f"{group}-search": topics[2:]}
+
+
+def test_whole_chain(cli, world, old_group):
+    """The new groups start exactly where the old one stopped, offset, epoch and metadata, and the old one stays."""
+    group, topics = old_group
+    before = world.committed(group)
+    targets = split_toml(cli, group, topics)
+    cli("snapshot", group, "-o", "before.parquet")
+    cli("split", "before.parquet", "--spec", "split.toml", "-o", "split.csv")
+    assert cli("verify", group, "--settle", "0s").stdout.startswith("stopped: ")
+    dry = cli("apply", "split.csv", "--dry-run")
+    assert "create" in dry.stdout
+    for target in targets:
+        assert world.committed(target) == {}
+    done = cli("apply", "split.csv", *NOW, "--yes")
+    assert "6 partitions: 6 confirmed" in done.stdout
+    for target, of_target in targets.items():
+        assert world.committed(target) == {tp: offset for tp, offset in before.items() if tp.topic in of_target}
+    assert world.committed(group) == before
+    receipt = json.loads((cli.folder / "split.csv.receipt.json").read_text())
+    assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
+    assert {entry["after"]["metadata"] for entry in receipt["entries"]} == {"at 0", "at 1", "at 2"}
+    assert {entry["after"]["leader_epoch"] for entry in receipt["entries"]} == {0}
+
+
+def test_same_apply_again_changes_nothing(cli, old_group):
+    """Running the same command again is safe: every partition is unchanged, exit 0."""
+    group, topics = old_group
+    split_toml(cli, group, topics)
+    cli("snapshot", group, "-o", "before.csv")
+    cli("split", "before.csv", "--spec", "split.toml", "-o", "split.parquet")
+    cli("apply", "split.parquet", *NOW, "--yes")
+    assert "6 partitions: 6 unchanged" in cli("apply", "split.parquet", *NOW, "--yes").stdout
+
+
+def test_commands_pipe(cli, world, old_group):
+    """``-`` is stdin and stdout: snapshot, filter, split and export make one pipe, and stdout is data alone."""
+    group, topics = old_group
+    taken = cli("snapshot", group, "-o", "-")
+    assert [row["group"] for row in csv.DictReader(io.StringIO(taken.stdout))] == [group] * 6
+    kept = cli("filter", "-", "--topic", "payments-*", "--partition", "1", "-o", "-", stdin=taken.stdout)
+    moved = cli("split", "-", "--to", f"{group}-pay=payments-*", "-o", "-", stdin=kept.stdout)
+    exported = cli("export", "-", "-o", "-", stdin=moved.stdout)
+    assert exported.stdout == f"{topics[1]},1,5\n"
+
+
+def test_snapshot_holds_uncommitted_and_subscribed_topics(cli, world):
+    """Each partition of a subscribed topic has a row, also without a commit; a live group may be snapshotted."""
+    committed, subscribed = world.create_topic(1), world.create_topic(2)
+    group = world.name("live")
+    world.commit(group, TopicPartition(committed, 0), 0)
+    world.join(group, subscribed)
+    cli("snapshot", group, "-o", "s.parquet")
+    rows = pq.read_table(cli.folder / "s.parquet").to_pylist()
+    assert {(row["topic"], row["partition"], row["offset"]) for row in rows} == {
+        (committed, 0, 0),
+        (subscribed, 0, None),
+        (subscribed, 1, None),
+    }
+    assert {row["group_state"] for row in rows} == {"Stable"}
+
+
+def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
+    """Describe shows committed offset, the log's ends and lag, and who holds what in a live group."""
+    group, topics = old_group
+    world.join(group, topics[0])
+    shown = cli("describe", group).stdout
+    assert "Stable, classic, 1 member" in shown
+    assert f"{topics[0]} 0,1" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith(topics[2])] == [
+        [topics[2], "0", "5", "0", "10", "5"],
+        [topics[2], "1", "6", "0", "10", "4"],
+    ]
+
+
+def test_apply_to_one_group(cli, world, old_group):
+    """``--to-group`` moves everything to one new group; several need --fan-out, said in so many words."""
+    group, _ = old_group
+    cli("snapshot", group, "-o", "s.csv")
+    refusal = cli.fails("apply", "s.csv", "--to-group", "a", "--to-group", "b", "--yes", code=2)
+    assert "--fan-out" in refusal
+    cli("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
+    assert world.committed(f"{group}-new") == world.committed(group)
+    cli("apply", "s.csv", "--to-group", f"{group}-c", "--to-group", f"{group}-d", "--fan-out", *NOW, "--yes")
+    assert world.committed(f"{group}-c") == world.committed(f"{group}-d") == world.committed(group)
+
+
+def test_own_snapshot_is_written_back_with_restore_alone(cli, world, old_group):
+    """A group's own snapshot is refused without --restore; with it the group stands where it stood."""
+    group, topics = old_group
+    cli("snapshot", group, "-o", "s.csv")
+    before = world.committed(group)
+    assert "--restore" in cli.fails("apply", "s.csv", "--yes", code=2)
+    world.commit(group, TopicPartition(topics[0], 0), 9)
+    assert "--on-existing" in cli.fails("apply", "s.csv", "--restore", *NOW, "--yes", code=3)
+    cli("apply", "s.csv", "--restore", "--on-existing", "overwrite", *NOW, "--yes")
+    assert world.committed(group) == before
+
+
+def test_json_plan_is_the_same_bytes_for_the_same_input(cli, old_group):
+    """``--format json`` has a schema version and is deterministic."""
+    group, topics = old_group
+    split_toml(cli, group, topics)
+    cli("snapshot", group, "-o", "s.csv")
+    cli("split", "s.csv", "--spec", "split.toml", "-o", "split.csv")
+    first = cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
+    assert first == cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
+    plan = json.loads(first)
+    assert plan["schema_version"] == 1
+    assert len(plan["changes"]) == 6
+    assert len(plan["intent"]) == len(plan["content"]) == 64
+
+
+def test_file_of_kafkas_own_tool_is_applied(cli, world):
+    """A three-column file needs --to-group, a four-column one does not; both claim no source group, and say so."""
+    topic, group = world.create_topic(2), world.name("group")
+    world.produce(topic, 0, 5)
+    (cli.folder / "three.csv").write_text(f"{topic},0,4\n")
+    (cli.folder / "four.csv").write_text(f"{group}-x,{topic},0,3\n{group}-y,{topic},0,2\n")
+    assert "--to-group" in cli.fails("apply", "three.csv", "--yes", code=2)
+    done = cli("apply", "three.csv", "--to-group", group, *NOW, "--yes")
+    assert "no old group is asked" in done.stdout
+    assert world.committed(group) == {TopicPartition(topic, 0): 4}
+    cli("apply", "four.csv", *NOW, "--yes")
+    assert world.committed(f"{group}-x") == {TopicPartition(topic, 0): 3}
+    assert world.committed(f"{group}-y") == {TopicPartition(topic, 0): 2}

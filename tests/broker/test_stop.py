@@ -1,0 +1,217 @@
+"""The proof of a stop on a real broker: verify, and apply's checks of the old group."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import until
+
+NOW = ("--settle", "0s", "--guard", "0s")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_live_group_is_not_stopped(cli, world, protocol):
+    """A classic and a KIP-848 group with a member are refused, naming client and host; once it left they pass."""
+    topic, group = world.create_topic(), world.name("live")
+    consumer = world.join(group, topic, **{"group.protocol": protocol})
+    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    assert "not stopped" in refusal
+    assert "test-app at 127.0.0.1" in refusal
+    world.leave(consumer)
+    assert cli("verify", group, "--settle", "0s").stdout.startswith(f"stopped: {group}")
+
+
+def test_verify_waits_for_the_last_member(cli, world):
+    """``--wait`` polls until the member has left, and says who is still there."""
+    topic, group = world.create_topic(), world.name("live")
+    consumer = world.join(group, topic)
+    waiting = cli.start("verify", group, "--wait", "30s", "--settle", "0s")
+    assert "test-app" in waiting.stderr.readline()
+    world.leave(consumer)
+    out, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0, err
+    assert out.startswith("stopped: ")
+
+
+def test_a_wait_that_runs_out_is_refused(cli, world):
+    """When the wait runs out the exit code is 3, and the member that stayed is named."""
+    topic, group = world.create_topic(), world.name("live")
+    world.join(group, topic)
+    assert "after 1 s" in cli.fails("verify", group, "--wait", "1s", "--settle", "0s", code=3)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_by_topic_the_group_may_live_on(cli, world, protocol):
+    """With ``--topic`` a Stable group passes when nobody is assigned or subscribed to those topics, and only then."""
+    kept, moved = world.create_topic(), world.create_topic()
+    group = world.name("live")
+    world.commit(group, TopicPartition(moved, 0), 0)
+    world.join(group, kept, **{"group.protocol": protocol})
+    cli("verify", group, "--topic", moved, "--settle", "200ms")
+    assert kept in cli.fails("verify", group, "--topic", kept, "--settle", "0s", code=3)
+    assert "no topic matches nope" in cli.fails("verify", group, "--topic", "nope", "--settle", "0s", code=2)
+
+
+def test_simple_consumer_betrays_itself_by_moving_offsets(cli, world):
+    """A consumer without membership shows no member; offsets that move within ``settle`` refuse the stop."""
+    topic, group = world.create_topic(), world.name("simple")
+    partition = TopicPartition(topic, 0)
+    world.produce(topic, 0, 1000)
+    world.commit(group, partition, 0)
+    done = threading.Event()
+
+    def commit_on() -> None:
+        offset = 1
+        while not done.wait(0.05):
+            world.commit(group, partition, offset)
+            offset += 1
+
+    thread = threading.Thread(target=commit_on)
+    thread.start()
+    try:
+        until(lambda: world.committed(group)[partition] > 0)
+        refusal = cli.fails("verify", group, "--settle", "1s", code=3)
+    finally:
+        done.set()
+        thread.join()
+    assert "moved without a member" in refusal
+    assert str(partition) in refusal
+
+
+def test_missing_group_is_refused(cli):
+    """A mistyped group is refused by every command that looks at groups, and nothing is written."""
+    for command in (["verify", "--settle", "0s"], ["describe"], ["snapshot", "-o", "out.csv"]):
+        assert "'no-such-group' does not exist" in cli.fails(*command, "no-such-group", code=3)
+    assert list(cli.folder.iterdir()) == []
+
+
+def prepared(cli, world):
+    topic, group = world.create_topic(), world.name("old")
+    world.produce(topic, 0, 10)
+    world.commit(group, TopicPartition(topic, 0), 4)
+    cli("snapshot", group, "-o", "s.csv")
+    return TopicPartition(topic, 0), group
+
+
+def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world):
+    """While the old group lives a dry run is green and says pending; the write is refused and writes nothing."""
+    partition, group = prepared(cli, world)
+    world.join(group, partition.topic)
+    dry = cli("apply", "s.csv", "--to-group", f"{group}-new", "--dry-run").stdout
+    assert "pending" in dry
+    refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
+    assert "stopped: " in refusal
+    assert world.committed(f"{group}-new") == {}
+    assert not (cli.folder / "s.csv.receipt.json").exists()
+
+
+def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
+    """An old snapshot is refused with the partition and by how much it moved: applying it would process twice."""
+    partition, group = prepared(cli, world)
+    world.commit(group, partition, 7)
+    refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
+    assert f"{partition} 4 → 7 (+3)" in refusal
+    assert world.committed(f"{group}-new") == {}
+
+
+def test_live_target_is_refused(cli, world):
+    """Offsets are never written to a group with members; who they are is said."""
+    partition, group = prepared(cli, world)
+    world.join(f"{group}-new", partition.topic)
+    refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
+    assert "targets: " in refusal
+    assert "test-app" in refusal
+
+
+def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
+    """A deleted and recreated topic has other records at the same offsets: its id tells."""
+    partition, group = prepared(cli, world)
+    world.delete_topic(partition.topic)
+    world.create_topic(topic=partition.topic)
+    world.produce(partition.topic, 0, 10)
+    world.commit(group, partition, 4)
+    refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
+    assert "deleted and created again" in refusal
+
+
+@pytest.mark.parametrize(
+    ("offset", "complaint"), [(2, "3 records gone already"), (11, "the log ends at 10")], ids=["below", "beyond"]
+)
+def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
+    """The broker takes any offset; below the log's start or beyond its end is refused here, with the figures."""
+    topic, group = world.create_topic(), world.name("group")
+    world.produce(topic, 0, 10)
+    world.delete_records(topic, 0, 5)
+    (cli.folder / "o.csv").write_text(f"{topic},0,{offset}\n")
+    assert complaint in cli.fails("apply", "o.csv", "--to-group", group, *NOW, "--yes", code=3)
+    assert world.committed(group) == {}
+
+
+def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
+    """A target that already stands elsewhere: refused by default, moved forward only, or overwritten."""
+    topic, group = world.create_topic(2), world.name("group")
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    for partition in (first, second):
+        world.produce(topic, partition.partition, 10)
+        world.commit(group, partition, 5)
+    (cli.folder / "o.csv").write_text(f"{topic},0,2\n{topic},1,8\n")
+    arguments = ("apply", "o.csv", "--to-group", group, *NOW, "--yes")
+    assert "is at 5, not 2" in cli.fails(*arguments, code=3)
+    assert world.committed(group) == {first: 5, second: 5}
+    cli(*arguments, "--on-existing", "forward")
+    assert world.committed(group) == {first: 5, second: 8}
+    cli(*arguments, "--on-existing", "overwrite")
+    assert world.committed(group) == {first: 2, second: 8}
+
+
+def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
+    """A partition of a moved topic without a commit is named; ``--uncommitted`` start or leave decides."""
+    topic, group = world.create_topic(2), world.name("old")
+    world.produce(topic, 1, 10)
+    world.delete_records(topic, 1, 3)
+    world.commit(group, TopicPartition(topic, 0), 0)
+    cli("snapshot", group, "-o", "s.csv")
+    arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
+    assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
+    assert "no log end was read while a member" in cli.fails(*arguments, f"{group}-a", "--uncommitted", "end", code=3)
+    cli(*arguments, f"{group}-b", "--uncommitted", "leave")
+    assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
+    cli(*arguments, f"{group}-c", "--uncommitted", "start")
+    assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
+
+
+def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
+    """A partition that the snapshot does not hold is one without a commit: refused, or started at its beginning."""
+    partition, group = prepared(cli, world)
+    world.add_partitions(partition.topic, 2)
+    arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
+    assert f"{partition.topic}-1" in cli.fails(*arguments, code=3)
+    cli(*arguments, "--uncommitted", "start")
+    assert world.committed(f"{group}-new") == {partition: 4, TopicPartition(partition.topic, 1): 0}
+
+
+def test_another_cluster_is_refused(cli, world):
+    """A file from another cluster is refused: the same offset is another record there."""
+    partition, group = prepared(cli, world)
+    text = (cli.folder / "s.csv").read_text()
+    cluster = text.splitlines()[1].split(",")[0]
+    (cli.folder / "other.csv").write_text(text.replace(cluster, "another-cluster"))
+    assert "from cluster another-cluster" in cli.fails("apply", "other.csv", "--to-group", "x", *NOW, "--yes", code=3)
+
+
+def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
+    """A commit of the old group after the write is seen by the guard: exit 4, the partition named, in the receipt."""
+    partition, group = prepared(cli, world)
+    applying = cli.start("apply", "s.csv", "--to-group", f"{group}-new", "--settle", "0s", "--guard", "30s", "--yes")
+    until(lambda: world.committed(f"{group}-new"))
+    world.commit(group, partition, 6)
+    _, err = applying.communicate(timeout=60)
+    assert applying.returncode == 4, err
+    assert f"{partition} by 2 records" in err
+    receipt = json.loads((cli.folder / "s.csv.receipt.json").read_text())
+    assert receipt["entries"][0]["outcome"] == "confirmed"
+    assert len(receipt["source_moved"]) == 1

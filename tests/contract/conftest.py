@@ -1,0 +1,67 @@
+"""The two clusters that the contract suite runs against: one in memory, one real."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import Member, TopicPartition
+from migrate_groups.cluster.witness import Witness
+from tests.support.broker_world import broker_world
+
+
+class InMemoryWorld:
+    """Others' deeds on the cluster in memory, with the methods of `BrokerWorld`."""
+
+    def __init__(self) -> None:
+        self.writer = self.witness = InMemoryCluster()
+        self._numbers = itertools.count()
+
+    def name(self, what: str) -> str:
+        return f"{what}-{next(self._numbers)}"
+
+    def create_topic(self, partitions: int = 1, *, topic: str | None = None) -> str:
+        topic = topic or self.name("topic")
+        self.writer.create_topic(topic, partitions)
+        return topic
+
+    def __getattr__(self, deed: str):
+        return getattr(self.writer, deed)
+
+    def join(self, group: str, *topics: str) -> tuple[str, str]:
+        member_id = self.name("member")
+        partitions = {
+            TopicPartition(topic, number)
+            for topic, described in self.writer.describe_topics(topics).items()
+            for number in described.partitions
+        }
+        member = Member(
+            member_id=member_id,
+            client_id="test-app",
+            host="/127.0.0.1",
+            assignment=frozenset(partitions),
+            subscription=frozenset(topics),
+        )
+        self.writer.join(group, member)
+        return group, member_id
+
+    def leave(self, joined: tuple[str, str]) -> None:
+        self.writer.leave(*joined)
+
+
+@pytest.fixture(params=["in-memory", "broker"])
+def world(request: pytest.FixtureRequest):
+    """Others' deeds, with ``world.writer`` and ``world.witness`` under test."""
+    if request.param == "in-memory":
+        yield InMemoryWorld()
+        return
+    config = ClientConfig(bootstrap_servers=request.getfixturevalue("bootstrap_servers"), timeout=20)
+    with closing(Witness(config)) as witness, broker_world(config.bootstrap_servers) as deeds:
+        with closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer:
+            deeds.writer, deeds.witness = writer, witness
+            yield deeds

@@ -1,0 +1,182 @@
+"""What every `GroupWriter` and witness does: run against the cluster in memory and against a real broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, TopicPartition
+
+
+def test_cluster_id_is_stable(world):
+    """The cluster has an id, the same at every question."""
+    assert world.writer.cluster_id() == world.writer.cluster_id() != ""
+
+
+def test_group_that_never_existed_is_dead(world):
+    """A group that does not exist is described as Dead, without members, and has committed nothing."""
+    described = world.writer.describe_group("nobody-here")
+    assert (described.state, described.exists, described.members) == ("Dead", False, ())
+    assert world.writer.committed_topics("nobody-here") == frozenset()
+
+
+def test_group_made_by_alter_is_an_empty_consumer_group(world):
+    """A group that is created by writing offsets is classic, Empty, with no protocol type, and may be written again."""
+    topic, group = world.create_topic(), world.name("group")
+    world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
+    described = world.writer.describe_group(group)
+    assert (described.state, described.group_type, described.protocol_type) == ("Empty", "classic", "")
+    assert described.is_consumer_group
+    assert described.stopped
+
+
+def test_members_are_seen_with_what_they_hold(world):
+    """A live classic group is Stable, and its member shows client id, assignment and subscription."""
+    topic, group = world.create_topic(2), world.name("group")
+    joined = world.join(group, topic)
+    described = world.writer.describe_group(group)
+    (member,) = described.members
+    assert described.state == "Stable"
+    assert not described.stopped
+    assert member.client_id == "test-app"
+    assert member.assignment == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+    assert member.subscription == {topic}
+    world.leave(joined)
+    assert world.writer.describe_group(group).stopped
+
+
+def test_topics_are_described_and_unknown_ones_left_out(world):
+    """A topic has an id and its partitions; one that does not exist is left out and not created by asking."""
+    topic = world.create_topic(3)
+    described = world.writer.describe_topics([topic, "no-such-topic"])
+    assert list(described) == [topic]
+    assert described[topic].partitions == (0, 1, 2)
+    assert described[topic].topic_id
+    assert world.writer.describe_topics(["no-such-topic"]) == {}
+    assert world.writer.describe_topics([]) == {}
+
+
+def test_recreated_topic_has_another_id(world):
+    """A topic that is deleted and created again can be told by its id alone: its leader epoch starts at 0 again."""
+    topic = world.create_topic()
+    first = world.writer.describe_topics([topic])[topic].topic_id
+    world.delete_topic(topic)
+    world.create_topic(topic=topic)
+    assert world.writer.describe_topics([topic])[topic].topic_id != first
+
+
+def test_both_ends_of_the_log(world):
+    """The ends move with what is produced and deleted; a partition that does not exist is left out."""
+    topic = world.create_topic(2)
+    world.produce(topic, 0, 5)
+    world.delete_records(topic, 0, 2)
+    partitions = [TopicPartition(topic, number) for number in (0, 1, 7)] + [TopicPartition("no-such-topic", 0)]
+    assert world.writer.log_bounds(partitions) == {
+        TopicPartition(topic, 0): LogBounds(start=2, end=5),
+        TopicPartition(topic, 1): LogBounds(start=0, end=0),
+    }
+
+
+@pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])
+def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
+    """What is written is read back as it was, down to the metadata's last character."""
+    topic, group = world.create_topic(2), world.name("group")
+    wanted = {
+        TopicPartition(topic, 0): CommittedOffset(offset=2**62, leader_epoch=0, metadata=metadata),
+        TopicPartition(topic, 1): CommittedOffset(offset=0, leader_epoch=None, metadata=metadata),
+    }
+    answers = world.writer.alter_offsets(group, wanted)
+    assert {answer.answer for answer in answers.values()} == {Answer.WRITTEN}
+    assert world.writer.committed(group, list(wanted)) == wanted
+    assert world.writer.committed_topics(group) == {topic}
+
+
+def test_witness_sees_offset_and_epoch(world):
+    """The second client reads the same offsets and epochs, and None where nothing is committed, also above 500."""
+    topic, group = world.create_topic(600), world.name("group")
+    wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
+    world.writer.alter_offsets(group, wanted)
+    seen = world.witness.committed(group, [*wanted, TopicPartition(topic, 599)])
+    assert {partition: committed and committed.offset for partition, committed in seen.items()} == {
+        **{partition: committed.offset for partition, committed in wanted.items()},
+        TopicPartition(topic, 599): None,
+    }
+    assert {committed.leader_epoch for committed in seen.values() if committed} == {0}
+
+
+def test_partition_without_commit_is_none(world):
+    """Nothing committed is None and never a number, for the group's topics and for unknown ones."""
+    topic, group = world.create_topic(2), world.name("group")
+    world.commit(group, TopicPartition(topic, 0), 7)
+    asked = [TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)]
+    found = world.writer.committed(group, asked)
+    assert [committed and committed.offset for committed in found.values()] == [7, None, None]
+
+
+def test_live_group_refuses_every_partition(world):
+    """A group with a member refuses the write with UNKNOWN_MEMBER_ID, and nothing is written."""
+    topic, group = world.create_topic(2), world.name("group")
+    joined = world.join(group, topic)
+    partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    answers = world.writer.alter_offsets(group, dict.fromkeys(partitions, CommittedOffset(offset=1)))
+    assert {(answer.answer, answer.error) for answer in answers.values()} == {(Answer.REFUSED, "UNKNOWN_MEMBER_ID")}
+    assert set(world.writer.committed(group, partitions).values()) == {None}
+    world.leave(joined)
+
+
+def test_unknown_partition_is_refused_and_the_rest_written(world):
+    """One bad partition does not spoil the others, and does not pass as success."""
+    topic, group = world.create_topic(), world.name("group")
+    answers = world.writer.alter_offsets(
+        group,
+        {
+            TopicPartition(topic, 0): CommittedOffset(offset=3),
+            TopicPartition(topic, 9): CommittedOffset(offset=3),
+            TopicPartition("no-such-topic", 0): CommittedOffset(offset=3),
+        },
+    )
+    assert [(answer.answer, answer.error) for answer in answers.values()] == [
+        (Answer.WRITTEN, ""),
+        (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ]
+
+
+def test_metadata_over_the_limit_is_refused(world):
+    """4,097 bytes of metadata are refused for that partition."""
+    topic, group = world.create_topic(), world.name("group")
+    wanted = {TopicPartition(topic, 0): CommittedOffset(offset=3, metadata="x" * 4097)}
+    (answer,) = world.writer.alter_offsets(group, wanted).values()
+    assert (answer.answer, answer.error) == (Answer.REFUSED, "OFFSET_METADATA_TOO_LARGE")
+
+
+def test_negative_offset_and_empty_group_never_reach_the_broker():
+    """A negative offset can't even be said: the new group would apply auto.offset.reset."""
+    with pytest.raises(ValueError, match="never negative"):
+        CommittedOffset(offset=-1)
+
+
+def test_empty_group_name_is_refused(world):
+    """An empty group name is an error before any request: kafka-python would write to the group ''."""
+    topic = world.create_topic()
+    with pytest.raises(ValueError, match="never empty"):
+        world.writer.alter_offsets("", {TopicPartition(topic, 0): CommittedOffset(offset=1)})
+    assert not world.writer.describe_group("").exists
+
+
+def test_delete_offsets(world):
+    """Deleted offsets are gone; the others stay."""
+    topic, group = world.create_topic(2), world.name("group")
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
+    (answer,) = world.writer.delete_offsets(group, [first]).values()
+    assert answer.answer is Answer.WRITTEN
+    assert [each and each.offset for each in world.writer.committed(group, [first, second]).values()] == [None, 2]
+
+
+def test_delete_offsets_of_a_subscribed_topic_is_refused(world):
+    """A topic that a member subscribes to keeps its offsets."""
+    topic, group = world.create_topic(), world.name("group")
+    joined = world.join(group, topic)
+    (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()
+    assert (answer.answer, answer.error) == (Answer.REFUSED, "GROUP_SUBSCRIBED_TO_TOPIC")
+    world.leave(joined)

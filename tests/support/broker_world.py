@@ -1,0 +1,128 @@
+"""Producers, consumers and administrators on a real broker, named for one test."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import confluent_kafka
+import tenacity
+from kafka import KafkaAdminClient
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from migrate_groups.cluster.ports import TopicPartition
+
+_SECONDS = 30.0
+
+
+def until(condition, *, seconds: float = _SECONDS):
+    """Await a condition and return what it returned; fail when it does not come true in time."""
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_not_result(bool), stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(0.05)
+    )(condition)
+
+
+class BrokerWorld:
+    """What others do to the cluster while the tool is tested. Every name is new, so tests share one broker."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        self._prefix = uuid.uuid4().hex[:8]
+        self._numbers = itertools.count()
+        self._consumers: list[confluent_kafka.Consumer] = []
+
+    def close(self) -> None:
+        for consumer in self._consumers:
+            consumer.close()
+        self._admin.close()
+
+    def name(self, what: str) -> str:
+        """Return a name that no other test uses."""
+        return f"{what}-{self._prefix}-{next(self._numbers)}"
+
+    def create_topic(self, partitions: int = 1, *, topic: str | None = None, **config: str) -> str:
+        topic = topic or self.name("topic")
+        self._admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": config}})
+        self._admin.wait_for_topics([topic])
+        return topic
+
+    def delete_topic(self, topic: str) -> None:
+        self._admin.delete_topics([topic])
+        until(lambda: topic not in self._admin.list_topics())
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        self._admin.create_partitions({topic: total})
+        until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
+
+    def produce(self, topic: str, partition: int, records: int) -> None:
+        for number in range(records):
+            self._producer.produce(topic, value=f"{topic}-{partition}-{number}", partition=partition)
+        assert self._producer.flush(_SECONDS) == 0
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        self._admin.delete_records({KafkaTopicPartition(topic, partition): before})
+
+    def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "", epoch: int = 0) -> None:
+        """Commit without being a member, as a simple consumer does."""
+        answers = self._admin.alter_group_offsets(
+            group, {KafkaTopicPartition(*partition): OffsetAndMetadata(offset, metadata, epoch)}
+        )
+        assert [error.errno for error in answers.values()] == [0], answers
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """Return what a group has committed, read by another path than the tool's."""
+        found = self._admin.list_group_offsets({group: None})[group]
+        return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
+
+    def join(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
+        """Make a confluent-kafka consumer a member of a group, and return it once it has its partitions."""
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "group.id": group,
+                "client.id": "test-app",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **config,
+            }
+        )
+        self._consumers.append(consumer)
+        consumer.subscribe(list(topics))
+
+        def assigned() -> bool:
+            consumer.poll(0.05)
+            return bool(consumer.assignment())
+
+        until(assigned)
+        return consumer
+
+    def leave(self, consumer: confluent_kafka.Consumer) -> None:
+        self._consumers.remove(consumer)
+        consumer.close()
+
+    def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
+        """Return the values of this many records."""
+        values: list[str] = []
+
+        def enough() -> bool:
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                values.append(message.value().decode())
+            return len(values) >= records
+
+        until(enough)
+        return values
+
+
+@contextmanager
+def broker_world(bootstrap_servers: str) -> Iterator[BrokerWorld]:
+    world = BrokerWorld(bootstrap_servers)
+    try:
+        yield world
+    finally:
+        world.close()
