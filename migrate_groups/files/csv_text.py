@@ -110,10 +110,10 @@ def first_row(data: bytes, name: str) -> list[str]:
         raise InvalidInput(f"{name} is empty")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InvalidInput(f"{name} starts with a byte order mark; save it as plain UTF-8")
-    if not data.endswith(b"\n"):
-        raise InvalidInput(f"{name}: the last line does not end in a newline, so the file may have been cut short")
     if b"\0" in data:
         raise InvalidInput(f"{name} is not a CSV file: it has NUL bytes")
+    if not data.endswith(b"\n"):
+        raise InvalidInput(f"{name}: the last line does not end in a newline, so the file may have been cut short")
     for _, cells in _scan(data, name):
         return cells
     raise InvalidInput(f"{name} is empty")

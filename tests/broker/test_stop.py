@@ -196,7 +196,7 @@ def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
 
 def test_another_cluster_is_refused(cli, world):
     """A file from another cluster is refused: the same offset is another record there."""
-    partition, group = prepared(cli, world)
+    prepared(cli, world)
     text = (cli.folder / "s.csv").read_text()
     cluster = text.splitlines()[1].split(",")[0]
     (cli.folder / "other.csv").write_text(text.replace(cluster, "another-cluster"))

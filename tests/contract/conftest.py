@@ -61,7 +61,10 @@ def world(request: pytest.FixtureRequest):
         yield InMemoryWorld()
         return
     config = ClientConfig(bootstrap_servers=request.getfixturevalue("bootstrap_servers"), timeout=20)
-    with closing(Witness(config)) as witness, broker_world(config.bootstrap_servers) as deeds:
-        with closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer:
-            deeds.writer, deeds.witness = writer, witness
-            yield deeds
+    with (
+        closing(Witness(config)) as witness,
+        broker_world(config.bootstrap_servers) as deeds,
+        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
+    ):
+        deeds.writer, deeds.witness = writer, witness
+        yield deeds

@@ -21,7 +21,9 @@ _SECONDS = 30.0
 def until(condition, *, seconds: float = _SECONDS):
     """Await a condition and return what it returned; fail when it does not come true in time."""
     return tenacity.Retrying(
-        retry=tenacity.retry_if_not_result(bool), stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(0.05)
+        retry=tenacity.retry_if_not_result(bool),
+        stop=tenacity.stop_after_delay(seconds),
+        wait=tenacity.wait_fixed(0.05),
     )(condition)
 
 

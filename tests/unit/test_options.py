@@ -1,0 +1,74 @@
+"""Options: durations need a unit, names are not empty, addresses are host:port."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.files import split_toml
+from migrate_groups.offsets.times import parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0s", 0), ("10s", 10), ("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400), ("1.5s", 1.5)],
+)
+def test_durations_with_a_unit(text, seconds):
+    """Seconds, minutes, hours, days, milliseconds, and sums of them."""
+    assert parse_duration(text, "--settle") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "-5s", "s", "10 s", "10S", "1e3s", "10s5"])
+def test_durations_without_a_unit_are_refused(text):
+    """A bare number is refused: Kafka's tools would take it as milliseconds."""
+    with pytest.raises(UsageError, match="--settle is"):
+        parse_duration(text, "--settle")
+
+
+def test_bootstrap_servers():
+    """host:port, several with commas, IPv6 in brackets; everything else is a usage error."""
+    config = ClientConfig(bootstrap_servers="a:9092, [::1]:9093")
+    assert config.addresses() == [("a", 9092), ("::1", 9093)]
+    for wrong in ("", "localhost", "localhost:", ":9092", "a:b", "a:0", "a:70000"):
+        with pytest.raises(UsageError):
+            ClientConfig(bootstrap_servers=wrong)
+
+
+def spec(tmp_path, text):
+    path = tmp_path / "split.toml"
+    path.write_text(text)
+    return split_toml.load(path)
+
+
+GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
+
+
+def test_options_of_a_spec_are_read(tmp_path):
+    """[options] holds the options of the write, durations with units; fan_out stands at the top."""
+    read = spec(tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "start"\nsettle = "1m"\nguard = "0s"\n')
+    assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("start", 60, 0)
+    assert read.spec.fan_out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("source = ", "is not TOML"),
+        ("[[target]]\ngroup='a'\ntopics=['x']", "expected source"),
+        ("source='g'\n[target]\ngroup='a'", r"expected \[\[target\]\]"),
+        ("source='g'\n[[target]]\ntopics=['x']", "has no group"),
+        ("source='g'\n[[target]]\ngroup='a'\ntopics='x'", "no list of names"),
+        ("source='g'\n[[target]]\ngroup='a'\ntopic=['x']", "unknown key topic in"),
+        ("source='g'\n[[target]]\ngroup='a'\ntopics_regex=['(']", "no regular expression"),
+        (GOOD + "[options]\nuncommited = 'start'", "unknown key uncommited"),
+        (GOOD + "[options]\nuncommitted = 'latest'", "uncommitted is 'latest'; expected one of"),
+        (GOOD + "[options]\nsettle = 10", "settle in .options. is no text"),
+        (GOOD + "[options]\nsettle = '10'", "settle is '10'; expected a duration"),
+        (GOOD + "[stay]\ngroups = ['x']", "unknown key groups"),
+    ],
+)
+def test_a_wrong_spec_is_refused_by_key(tmp_path, text, complaint):
+    """A spec that can't be used names the key and what was expected."""
+    with pytest.raises(InvalidInput, match=complaint):
+        spec(tmp_path, text)

@@ -1,0 +1,234 @@
+"""Snapshot files: what is saved is loaded back, and what is malformed is refused with line, column and expectation."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from migrate_groups.errors import InvalidInput, MigrateGroupsError
+from migrate_groups.files import snapshot_parquet, split_toml, tables
+from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot
+from tests.support.rows import row
+
+HEADER = ",".join(COLUMNS)
+LINE = "c,2026-11-20T01:02:03Z,g,,Empty,classic,t,id,0,5,0,,0,9"
+
+
+def load(text: str | bytes) -> Snapshot:
+    return tables.load(Path("-"), stream=io.BytesIO(text if isinstance(text, bytes) else text.encode()))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+NAME = TEXT.filter(bool)
+OFFSET = st.integers(0, 2**63 - 1)
+ROWS = st.lists(
+    st.builds(
+        Row,
+        cluster_id=st.none() | NAME,
+        taken_at=st.none() | st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC)),
+        group=st.none() | NAME,
+        source_group=st.none() | NAME,
+        group_state=st.none() | NAME,
+        group_type=st.none() | NAME,
+        topic=st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True),
+        topic_id=st.none() | NAME,
+        partition=st.integers(0, 2**31 - 1),
+        offset=st.none() | OFFSET,
+        leader_epoch=st.none() | st.integers(0, 2**31 - 1),
+        metadata=TEXT,
+        log_start_offset=st.none() | OFFSET,
+        log_end_offset=st.none() | OFFSET,
+    ),
+    max_size=5,
+    unique_by=lambda each: (each.group, each.topic, each.partition),
+)
+
+
+@given(rows=ROWS)
+@settings(deadline=None)
+def test_csv_and_parquet_load_back_what_was_saved(rows):
+    """load(save(x)) = x, for names with quotes, commas, newlines and any script, and for offsets up to 2^63 - 1."""
+    snapshot = Snapshot.of_rows(rows)
+    assert load(tables.to_csv(snapshot)) == snapshot
+    parquet = io.BytesIO()
+    snapshot_parquet.write(snapshot, parquet)
+    assert load(parquet.getvalue()) == snapshot
+
+
+@given(data=st.binary(max_size=200) | st.text(alphabet='tg,0159"\n\r #-x', max_size=60).map(str.encode))
+@settings(deadline=None)
+def test_any_bytes_load_or_are_invalid_input(data):
+    """Arbitrary bytes end in a snapshot or in a one-line error with exit code 2, never in anything else."""
+    try:
+        load(data)
+    except MigrateGroupsError as error:
+        assert error.exit_code == 2
+        assert "\n" not in str(error)
+
+
+@given(data=st.binary(max_size=200) | st.text(alphabet='[]="target.group\nsource,{} ', max_size=80).map(str.encode))
+@settings(deadline=None)
+def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
+    """Arbitrary bytes as a split spec end in a spec or in exit code 2."""
+    path = tmp_path_factory.mktemp("spec") / "split.toml"
+    path.write_bytes(data)
+    try:
+        split_toml.load(path)
+    except MigrateGroupsError as error:
+        assert error.exit_code == 2
+
+
+def test_nullable_columns_may_be_missing():
+    """A CSV without the nullable columns loads; they are null."""
+    (only,) = load("cluster_id,taken_at,group_state,group_type,topic,partition,metadata\nc,,,,t,3,note\n").rows()
+    assert (only.topic, only.partition, only.metadata) == ("t", 3, "note")
+    assert (only.group, only.offset, only.log_end_offset) == (None, None, None)
+
+
+def test_columns_may_stand_in_any_order():
+    """The header says which column is which."""
+    header, line = ",".join(reversed(COLUMNS)), ",".join(reversed(LINE.split(",")))
+    assert load(f"{header}\n{line}\n") == load(f"{HEADER}\n{LINE}\n")
+
+
+def test_names_stay_text():
+    """Group 00123 and topic 007 keep their zeros; NA and null are names."""
+    text = f"{HEADER}\n{LINE.replace(',g,', ',00123,').replace(',t,', ',007,')}\n{LINE.replace(',g,', ',NA,')}\n"
+    assert {(each.group, each.topic) for each in load(text).rows()} == {("00123", "007"), ("NA", "t")}
+
+
+def test_empty_table_and_windows_line_ends():
+    """A header alone is an empty snapshot; carriage returns before newlines are taken."""
+    assert len(load(f"{HEADER}\n")) == 0
+    assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
+
+
+def changed(column: str, cell: str) -> str:
+    cells = LINE.split(",")
+    cells[COLUMNS.index(column)] = cell
+    return f"{HEADER}\n{LINE.replace(',t,', ',a,')}\n{','.join(cells)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "is empty"),
+        (f"{HEADER}\n{LINE}", "does not end in a newline"),
+        (f"\ufeff{HEADER}\n{LINE}\n", "byte order mark"),
+        (f"{HEADER}\n{LINE}\n".encode("utf-16"), "NUL bytes"),
+        (f"{HEADER}\n{LINE}\n".encode() + b"\xff\n", "line 3: not UTF-8"),
+        (f"{HEADER}\n{LINE[:-4]}\n", "line 2: 12 columns; expected 14"),
+        (f"{HEADER}\n{LINE}\n\n", "line 3: 0 columns; expected 14"),
+        (f"{HEADER},extra\n{LINE},1\n", "line 1: unknown column extra"),
+        (f"{HEADER.replace('metadata', 'offset')}\n{LINE}\n", "line 1: missing column metadata"),
+        (f"{HEADER},offset\n{LINE},5\n", "twice there: column offset"),
+        (f"{HEADER}\n{LINE}\n{LINE}\n", "t-0 of group 'g' stands twice"),
+        (changed("offset", "-1"), "line 3: offset is '-1'; expected a whole number"),
+        (changed("offset", "0x10"), "line 3: offset is '0x10'"),
+        (changed("offset", " 12"), "line 3: offset is ' 12'"),
+        (changed("offset", "1.2E+09"), "line 3: offset is '1.2E+09'"),
+        (changed("offset", "5.0"), "line 3: offset is '5.0'"),
+        (changed("offset", "NA"), "line 3: offset is 'NA'"),
+        (changed("offset", "9223372036854775808"), "line 3: offset is '9223372036854775808'"),
+        (changed("partition", ""), "line 3: partition is empty"),
+        (changed("partition", "2147483648"), "line 3: partition is '2147483648'"),
+        (changed("topic", ""), "line 3: topic is empty"),
+        (changed("topic", "a b"), "line 3: topic is 'a b'"),
+        (changed("taken_at", "2026-11-20 01:02:03"), "line 3: taken_at is"),
+        (changed("taken_at", "2026-02-30T01:02:03Z"), "line 3: taken_at is"),
+        (changed("metadata", '"open'), "line 3: not CSV"),
+    ],
+)
+def test_malformed_csv_is_refused_with_its_place(text, complaint):
+    """A malformed cell, column or file is named with its line and what was expected."""
+    with pytest.raises(InvalidInput) as raised:
+        load(text)
+    assert complaint in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("t,1\n", "2 columns; expected"),
+        ("t,0,5\nt,1\n", "line 2: 2 columns; expected 3"),
+        ("t,0,\n", "line 1: offset is empty"),
+        ("t,0,5\nt,0,6\n", "t-0 stands twice"),
+        ("t,0,5\n\n", "line 2: 0 columns"),
+        ("t,0,5\ng,t,0,5\n", "line 2: 4 columns; expected 3"),
+        ("# comment\nt,0,5\n", "line 1: 1 columns"),
+        ("t;0;5\n", "line 1: 1 columns"),
+        ("t, 0,5\n", "line 1: partition is ' 0'"),
+        ("t,0,1.5\n", "line 1: offset is '1.5'"),
+        ("t,0,-1\n", "line 1: offset is '-1'"),
+        (",t,0,1\n", "line 1: group is empty"),
+        ("topic,partition,offset\nt,0,1\n", "missing column"),
+    ],
+)
+def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
+    """Kafka's tool takes a truncated row as offset 0 and the last duplicate: both are refused, and so is all else."""
+    with pytest.raises(InvalidInput) as raised:
+        load(text)
+    assert complaint in str(raised.value)
+
+
+def test_reset_file_claims_nothing():
+    """Rows of a reset file have no source group, no cluster and no moment."""
+    three, four = load("t,0,5\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
+    assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
+    assert [(each.group, each.topic, each.partition, each.offset) for each in four.rows()] == [
+        ("g", "t", 0, 5),
+        ("g", "u", 1, 6),
+    ]
+    assert {(each.source_group, each.cluster_id, each.taken_at) for each in four.rows()} == {(None, None, None)}
+
+
+def test_truncated_or_foreign_parquet_is_refused(tmp_path):
+    """A cut Parquet file, one with other columns, other types or negative offsets is refused by name."""
+    path = tmp_path / "s.parquet"
+    tables.save(Snapshot.of_rows([row()]), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match="not a whole Parquet file"):
+        tables.load(path)
+    good = pq.read_table(io.BytesIO(whole))
+    for table, complaint in (
+        (good.drop_columns(["offset"]), "missing column offset"),
+        (good.append_column("more", pa.array([1])), "unknown column more"),
+        (good.set_column(9, "offset", pa.array([5.0])), "offset has type double"),
+        (good.set_column(9, "offset", pa.array([-1])), "offset -1 is negative"),
+    ):
+        pq.write_table(table, path)
+        with pytest.raises(InvalidInput, match=complaint):
+            tables.load(path)
+
+
+def test_duplicates_in_parquet_are_refused(tmp_path):
+    """The same row twice in a Parquet file is refused with its partition."""
+    path = tmp_path / "s.parquet"
+    tables.save(Snapshot.of_rows([row()]), path)
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table]), path)
+    with pytest.raises(InvalidInput, match="t-0 of group 'g' stands twice"):
+        tables.load(path)
+
+
+def test_files_are_whole_or_not_there(tmp_path):
+    """A write that fails leaves nothing; an existing file stays unless replacing it is asked for."""
+    path = tmp_path / "s.csv"
+    tables.save(Snapshot.of_rows([row()]), path)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="exists already"):
+        tables.save(Snapshot.of_rows([]), path)
+    with pytest.raises(InvalidInput, match="no folder"):
+        tables.save(Snapshot.of_rows([]), tmp_path / "missing" / "s.csv")
+    assert path.read_bytes() == before
+    tables.save(Snapshot.of_rows([row(), row(partition=1)]), path, replace=True)
+    assert len(tables.load(path)) == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["s.csv"]

@@ -1,0 +1,107 @@
+"""The split: coverage is proved, and the parts are a partition of the whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.offsets.split import SplitSpec, SplitTarget, cover, split
+from tests.support.rows import row
+
+
+def spec(*targets: tuple[str, list[str]], stay: tuple[str, ...] = (), source: str = "g", **options) -> SplitSpec:
+    return SplitSpec(
+        source=source,
+        targets=tuple(
+            SplitTarget(group=group, topics=tuple(TopicPattern(topic) for topic in topics)) for group, topics in targets
+        ),
+        stay=tuple(TopicPattern(topic) for topic in stay),
+        **options,
+    )
+
+
+def test_every_topic_goes_where_the_spec_says():
+    """Globs and names expand, what stays is listed, and each pattern's expansion is shown."""
+    wanted = spec(("billing", ["invoices", "payments.*"]), ("search", ["catalog"]), stay=("legacy.*",))
+    result = cover(wanted, ["invoices", "payments.eu", "payments.us", "catalog", "legacy.x"])
+    assert result.targets == {"billing": ("invoices", "payments.eu", "payments.us"), "search": ("catalog",)}
+    assert result.stay == ("legacy.x",)
+    assert [(group, str(pattern), topics) for group, pattern, topics in result.expansions][1] == (
+        "billing",
+        "payments.*",
+        ("payments.eu", "payments.us"),
+    )
+
+
+def test_a_glob_is_no_regular_expression_and_matches_whole_names():
+    """``payments.*`` wants the dot; a plain name matches itself alone; case counts; a regex matches whole names."""
+    topics = ["pay", "payments", "payments.eu", "Payments.eu", "pays"]
+    assert TopicPattern("payments.*").matching(topics) == ["payments.eu"]
+    assert TopicPattern("pay").matching(topics) == ["pay"]
+    assert TopicPattern("pay(ment)?s", is_regex=True).matching(topics) == ["payments", "pays"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"),
+    [
+        (lambda: spec(("a", ["one"])), "no target takes topic two"),
+        (lambda: spec(("a", ["*"]), ("b", ["two"])), r"more than one target takes topic two \(a, b\)"),
+        (lambda: spec(("a", ["*"]), stay=("one",)), r"more than one target takes topic one \(a, stay\)"),
+        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("two",), fan_out=True), r"takes topic two \(a, stay\)"),
+        (lambda: spec(("a", ["*", "three"])), r"no topic of the group matches three \(a\)"),
+        (lambda: spec(("g", ["*"])), "'g' is the source group"),
+        (lambda: spec(("a", ["one"]), ("a", ["two"])), "a stands twice"),
+        (lambda: spec(("a", [])), "a has no topics"),
+        (lambda: spec(), "no target group"),
+        (lambda: spec(("", ["*"])), "empty name"),
+        (lambda: spec(("a", ["*"]), source=""), "no source group"),
+        (lambda: spec(("a", ["*"]), source="h"), "'h' is not in the file; it has g"),
+        (lambda: spec(("a", [""])), "pattern is empty"),
+    ],
+)
+def test_a_split_that_does_not_cover_is_refused(wanted, complaint):
+    """Leftover, overlap, a pattern that matches nothing, a target that is the source: errors that name the topics."""
+    snapshot = Snapshot.of_rows([row(topic="one"), row(topic="two")])
+    with pytest.raises(InvalidInput, match=complaint):
+        split(snapshot, wanted())
+
+
+def test_fan_out_gives_a_topic_to_several_groups():
+    """With ``fan_out`` a topic may go to two targets, and both get its rows."""
+    parts, _ = split(Snapshot.of_rows([row()]), spec(("a", ["t"]), ("b", ["t"]), fan_out=True))
+    assert [(each.group, each.source_group, each.topic) for each in parts.rows()] == [("a", "g", "t"), ("b", "g", "t")]
+
+
+def test_what_was_split_is_not_split_again():
+    """Rows that claim a source group already are refused."""
+    parts, _ = split(Snapshot.of_rows([row()]), spec(("a", ["t"])))
+    with pytest.raises(InvalidInput, match="split already"):
+        split(parts, spec(("b", ["t"]), source="a"))
+
+
+def test_a_history_is_not_split():
+    """The same partition at two moments can't be written to a group."""
+    with pytest.raises(InvalidInput, match="several moments"):
+        split(Snapshot.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
+
+
+@given(
+    homes=st.dictionaries(st.from_regex("[a-z]{1,3}", fullmatch=True), st.sampled_from(["a", "b", "stay"]), min_size=1),
+    partitions=st.integers(1, 3),
+)
+def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
+    """Each row of the source is in exactly one part or stays; nothing but group and source_group changes."""
+    whole = Snapshot.of_rows(row(topic=topic, partition=number) for topic in homes for number in range(partitions))
+    targets = [(group, [topic for topic, home in homes.items() if home == group]) for group in ("a", "b")]
+    wanted = [(group, topics) for group, topics in targets if topics]
+    if not wanted:
+        return
+    stay = tuple(topic for topic, home in homes.items() if home == "stay")
+    parts, _ = split(whole, spec(*wanted, stay=stay))
+    back = [each._replace(group="g", source_group=None) for each in parts.rows()]
+    staying = [each for each in whole.rows() if each.topic in stay]
+    assert sorted(back + staying) == sorted(whole.rows())

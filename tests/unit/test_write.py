@@ -1,0 +1,259 @@
+"""The write path against the cluster in memory, and against ones that fail in the ways that brokers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import Answer, CommittedOffset, Member, TopicPartition, WriteAnswer
+from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.migration.guard import guard
+from migrate_groups.migration.prepare import make_plan, plan_at_the_write
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.write import apply_plan, batches
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, Verdict
+from migrate_groups.plan.receipt import Outcome
+from tests.support.clock import FakeClock
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
+    """Group ``old`` stands at 3 and 4 of ten records each."""
+    made = kind()
+    made.create_topic("t", 2)
+    for partition, offset in ((FIRST, 3), (SECOND, 4)):
+        made.produce("t", partition.partition, 10)
+        made.commit("old", partition, offset, metadata=f"m{offset}")
+    return made
+
+
+def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> Snapshot:
+    taken = take_snapshot(made, ["old"], clock or FakeClock())
+    return name_groups(taken, ["new"], fan_out=False, restore=False)
+
+
+def run(made, witness=None, options: WriteOptions | None = None):
+    plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
+    states = []
+    receipt = apply_plan(made, witness or made, plan, FakeClock(), states.append)
+    return receipt, states
+
+
+def outcomes(receipt) -> list[Outcome]:
+    return [entry.outcome for entry in receipt.entries]
+
+
+def test_a_clean_write_is_confirmed_by_both_clients():
+    """Every partition is written with its metadata, read back, witnessed and confirmed."""
+    made = cluster()
+    receipt, _ = run(made)
+    assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
+    assert receipt.remarks == receipt.source_moved == ()
+    assert made.committed("new", [FIRST, SECOND]) == made.committed("old", [FIRST, SECOND])
+
+
+def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
+    """Before anything is written the receipt says not attempted, with the pre-image."""
+    made = cluster()
+    made.commit("new", FIRST, 1)
+    _, states = run(made, options=WriteOptions(on_existing="overwrite"))
+    assert outcomes(states[0]) == [Outcome.NOT_ATTEMPTED] * 2
+    assert [entry.change.before and entry.change.before.offset for entry in states[0].entries] == [1, None]
+    assert outcomes(states[-1]) == [Outcome.CONFIRMED] * 2
+
+
+class SilentOnce(InMemoryCluster):
+    """The first alter is not answered, and not applied."""
+
+    asked = 0
+
+    def alter_offsets(self, group, offsets):
+        self.asked += 1
+        if self.asked == 1:
+            return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
+        return super().alter_offsets(group, offsets)
+
+
+class AppliedWithoutAnswer(InMemoryCluster):
+    """Every alter is applied, and its answer lost."""
+
+    asked = 0
+
+    def alter_offsets(self, group, offsets):
+        self.asked += 1
+        super().alter_offsets(group, offsets)
+        return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
+
+
+class LosesWrites(InMemoryCluster):
+    """Says written, and writes nothing."""
+
+    def alter_offsets(self, group, offsets):
+        return dict.fromkeys(offsets, WriteAnswer(answer=Answer.WRITTEN))
+
+
+class RefusesSecond(InMemoryCluster):
+    """Refuses partition 1."""
+
+    def alter_offsets(self, group, offsets):
+        taken = {partition: offset for partition, offset in offsets.items() if partition != SECOND}
+        refused = WriteAnswer(answer=Answer.REFUSED, error="TOPIC_AUTHORIZATION_FAILED")
+        return {**super().alter_offsets(group, taken), SECOND: refused}
+
+
+def test_silence_is_read_back_and_tried_once_more():
+    """A time-out means unknown: read back, then tried again; the receipt counts two attempts."""
+    receipt, _ = run(cluster(SilentOnce))
+    assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
+    assert {entry.attempts for entry in receipt.entries} == {2}
+
+
+def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
+    """The read-back finds the offset in place, so it is confirmed without a second request."""
+    made = cluster(AppliedWithoutAnswer)
+    receipt, _ = run(made)
+    assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
+    assert made.asked == 1
+
+
+def test_a_write_that_does_not_read_back_is_no_success():
+    """What the broker said counts for nothing when the offset is not there."""
+    receipt, _ = run(cluster(LosesWrites))
+    assert outcomes(receipt) == [Outcome.UNKNOWN] * 2
+    assert receipt.failed[0].error == "read back as nothing"
+
+
+def test_a_refused_partition_is_named_and_the_others_stand():
+    """One refusal leaves the other partition confirmed, and is not tried again."""
+    receipt, _ = run(cluster(RefusesSecond))
+    assert outcomes(receipt) == [Outcome.CONFIRMED, Outcome.REFUSED]
+    assert receipt.failed[0].error == "TOPIC_AUTHORIZATION_FAILED"
+    assert receipt.failed[0].attempts == 1
+
+
+class Witness:
+    """A second client that says what it is told to."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def committed(self, group, partitions):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return dict.fromkeys(partitions, self._answer)
+
+
+def test_clients_that_differ_are_no_success():
+    """The second client reads something else: unknown, with what each saw."""
+    receipt, _ = run(cluster(), witness=Witness(CommittedOffset(offset=4, leader_epoch=0)))
+    assert outcomes(receipt) == [Outcome.UNKNOWN, Outcome.CONFIRMED]
+    assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka 4"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
+def test_a_witness_that_does_not_answer(mode, expected):
+    """One client alone confirms with a remark; where the witness is required it is no success."""
+    witness = Witness(ClusterUnavailable("died twice"))
+    receipt, _ = run(cluster(), witness=witness, options=WriteOptions(witness=mode))
+    assert outcomes(receipt) == [expected] * 2
+    assert "confirmed by one client only: died twice" in receipt.remarks[0]
+
+
+def test_settle_counts_from_the_snapshot_and_refuses_what_moved():
+    """What is missing of ``settle`` is waited for; a source that moves meanwhile is refused, nothing written."""
+    made, clock = cluster(), FakeClock()
+    named = snapshot_to_new(made, clock)
+    clock.slept = 4
+    shown = make_plan(made, named, WriteOptions(settle=10))
+    plan_at_the_write(made, named, shown, clock)
+    assert clock.slept == 10
+    moving = FakeClock(while_asleep=lambda: made.commit("old", FIRST, 5))
+    with pytest.raises(Refused, match="t-0 3 → 5"):
+        plan_at_the_write(made, named, shown, moving)
+
+
+def test_a_target_that_changed_after_it_was_shown_is_refused():
+    """What was agreed to is what is written: a target that somebody wrote meanwhile is a conflict."""
+    made = cluster()
+    named = snapshot_to_new(made)
+    options = WriteOptions(on_existing="overwrite")
+    shown = make_plan(made, named, options)
+    made.commit("new", SECOND, 9)
+    with pytest.raises(Refused, match="changed since the plan was shown: new t-1"):
+        plan_at_the_write(made, named, shown, FakeClock(lambda: None))
+
+
+def test_guard_ends_at_the_first_commit_of_the_old_group():
+    """The guard sees a commit and a member that come back, and says by how many records."""
+    made = cluster()
+    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
+    assert guard(made, receipt, 30, quiet := FakeClock()).source_moved == ()
+    assert quiet.slept == 30
+    back = Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST]))
+
+    def comes_back() -> None:
+        made.join("old", back)
+        made.commit("old", FIRST, 8)
+
+    clock = FakeClock(comes_back)
+    seen = guard(made, receipt, 30, clock).source_moved
+    assert clock.slept == 1
+    assert "late-app at h" in seen[0]
+    assert "t-0 by 5 records" in seen[1]
+
+
+def test_pending_is_green_before_the_write_and_a_refusal_at_it():
+    """A live source is pending in a plan: no refusal in a dry run, one at the write."""
+    made = cluster()
+    named = snapshot_to_new(made)
+    made.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"t"})))
+    plan = make_plan(made, named, WriteOptions())
+    assert plan.verdict is Verdict.PENDING
+    assert plan.refusals(at_the_write=False) == ()
+    assert [check.name for check in plan.refusals(at_the_write=True)] == ["stopped"]
+
+
+def test_leader_epoch_is_dropped_where_the_log_may_be_another():
+    """An epoch above the current one stops a Java consumer: without cluster or topic id it is not carried over."""
+    made = cluster()
+    named = snapshot_to_new(made)
+    foreign = Snapshot.of_rows(row._replace(topic_id=None) for row in named.rows())
+    for rows, epoch in ((named, 0), (foreign, None)):
+        plan = make_plan(made, rows, WriteOptions())
+        assert {change.after and change.after.leader_epoch for change in plan.changes} == {epoch}
+
+
+def test_intent_is_without_offsets_and_content_with_them():
+    """Offsets that moved leave the intent as it is; another option or group changes it."""
+    made = cluster()
+    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    made.commit("old", FIRST, 5)
+    moved = make_plan(made, snapshot_to_new(made), WriteOptions())
+    other = make_plan(made, snapshot_to_new(made), WriteOptions(on_existing="forward"))
+    assert plan.intent == moved.intent != other.intent
+    assert plan.content != moved.content
+
+
+def test_requests_are_cut_by_bytes_and_by_group():
+    """A batch holds one group's changes, within the bytes that they take on the broker."""
+    changes = [
+        Change(
+            source_group=None,
+            group=group,
+            topic="topic",
+            partition=number,
+            before=None,
+            after=CommittedOffset(offset=1, metadata="é" * 10),
+        )
+        for group in ("a", "b")
+        for number in range(10)
+    ]
+    size = 1 + 5 + 20 + 44
+    cut = list(batches(changes, most_bytes=4 * size))
+    assert [(group, len(batch)) for group, batch in cut] == [("a", 4), ("a", 4), ("a", 2), ("b", 4), ("b", 4), ("b", 2)]
+    assert [change for _, batch in cut for change in batch] == changes
