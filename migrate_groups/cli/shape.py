@@ -79,7 +79,7 @@ def split(
 def export(file: options.InputFile, *, output: options.Output, force: options.Force = False) -> None:
     """Write the CSV that kafka-consumer-groups --reset-offsets --from-file takes.
 
-    Three columns for one group (name it to Kafka's tool with --group), four for several (--all-groups).
+    Three columns for one group, four for several; name each to Kafka's tool with --group.
     Example: migrate-groups export split.csv -o offsets.csv
     """
     from migrate_groups.files import reset_csv

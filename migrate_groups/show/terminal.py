@@ -16,6 +16,7 @@ from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import Coverage
 from migrate_groups.plan.plan import Action, Change, Plan, Verdict
 from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.show.tables import table as new_table
 from migrate_groups.text import counted
 
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
@@ -31,7 +32,7 @@ class _TopicSum(NamedTuple):
 
 def snapshot_summary(snapshot: Snapshot) -> Table:
     """Return one line a group and topic: partitions, those without a commit, lag in records."""
-    table = _table("group", "from", "topic", partitions=">", uncommitted=">", lag=">")
+    table = new_table("group", "from", "topic", partitions=">", uncommitted=">", lag=">")
     for (group, source, topic), total in _by_topic(list(snapshot.rows())).items():
         table.add_row(
             escape(group or "-"),
@@ -46,7 +47,7 @@ def snapshot_summary(snapshot: Snapshot) -> Table:
 
 def coverage(result: Coverage) -> Table:
     """Return one line a pattern: the group that it is for, and what it matched."""
-    table = _table("group", "pattern", "topics")
+    table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:
         table.add_row(escape(group) if group else "(stays)", escape(str(pattern)), ", ".join(topics))
     return table
@@ -61,7 +62,7 @@ def members(description: GroupDescription) -> RenderableType:
     )
     if not description.members:
         return title
-    table = _table("client", "host", "member", "assigned")
+    table = new_table("client", "host", "member", "assigned")
     for member in sorted(description.members, key=lambda member: member.member_id):
         held: dict[str, list[int]] = defaultdict(list)
         for topic, partition in sorted(member.assignment):
@@ -74,7 +75,7 @@ def members(description: GroupDescription) -> RenderableType:
 
 def lag_by_partition(rows: Sequence[Row]) -> Table:
     """Return one line a partition: committed offset, the log's ends, lag; ``-`` where nothing is committed."""
-    table = _table("topic", partition=">", committed=">", log_start=">", log_end=">", lag=">")
+    table = new_table("topic", partition=">", committed=">", log_start=">", log_end=">", lag=">")
     for row in rows:
         numbers = (row.partition, row.offset, row.log_start_offset, row.log_end_offset, row.lag)
         table.add_row(row.topic, *("-" if number is None else f"{number}" for number in numbers))
@@ -83,7 +84,7 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
 
 def plan(plan: Plan) -> RenderableType:
     """Return the changes, then the checks."""
-    table = _table("group", "topic", partition=">", before=">", after=">", change="<")
+    table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
     for change in plan.changes[:_MOST_ROWS]:
         table.add_row(
             escape(change.group),
@@ -100,7 +101,7 @@ def plan(plan: Plan) -> RenderableType:
 
 def checks(plan: Plan) -> Table:
     """Return one line a check: verdict, name, reason."""
-    table = _table("verdict", "check", "reason")
+    table = new_table("verdict", "check", "reason")
     for check in plan.checks:
         table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, escape(check.reason))
     return table
@@ -112,22 +113,13 @@ def receipt(receipt: Receipt) -> RenderableType:
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [Text(f"{counted(len(receipt.entries), 'partition')}: {summary or 'nothing to do'}")]
     if receipt.failed:
-        table = _table("group", "topic", partition=">", outcome="<", reason="<")
+        table = new_table("group", "topic", partition=">", outcome="<", reason="<")
         for entry in receipt.failed[:_MOST_ROWS]:
             change = entry.change
             table.add_row(escape(change.group), change.topic, str(change.partition), entry.outcome, escape(entry.error))
         lines.append(table)
     lines.extend(Text(remark, style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
     return Group(*lines)
-
-
-def _table(*names: str, **aligned: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name, side in aligned.items():
-        table.add_column(name.replace("_", " "), justify="right" if side == ">" else "left", overflow="fold")
-    return table
 
 
 def _by_topic(rows: Sequence[Row]) -> dict[tuple[str | None, str | None, str], _TopicSum]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 _SECONDS = 120
@@ -21,12 +20,12 @@ class Cli:
         if bootstrap_servers:
             self.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = bootstrap_servers
 
-    def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command and return its process."""
         return subprocess.Popen(
             [sys.executable, "-m", "migrate_groups", *map(str, arguments)],
             cwd=self.folder,
-            env={**self.environment, **environment},
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -34,11 +33,11 @@ class Cli:
         )
 
     def __call__(
-        self, *arguments: object, stdin: str = "", code: int = 0, environment: Mapping[str, str] | None = None
+        self, *arguments: object, stdin: str = "", code: int = 0, seconds: float = _SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, and check its exit code."""
-        process = self.start(*arguments, **(environment or {}))
-        out, err = process.communicate(stdin, timeout=_SECONDS)
+        process = self.start(*arguments)
+        out, err = process.communicate(stdin, timeout=seconds)
         assert process.returncode == code, f"exit {process.returncode}, expected {code}\n{out}\n{err}"
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "migrate_groups"
 # From the top down: a module imports from its own layer and from those below.
-LAYERS = ["cli", "demo", "sandbox", "spark", "show", "migration", "files", "plan", "offsets", "cluster"]
+LAYERS = ["cli", "demo", "sandbox", "show", "spark", "migration", "files", "plan", "offsets", "cluster"]
 BASE = {"errors", "text", "clock"}
 
 

@@ -1,0 +1,212 @@
+"""Commands to play with: sandbox, demo."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from migrate_groups.cli.console import show, talk
+from migrate_groups.errors import HandOverBroken, UsageError
+from migrate_groups.sandbox.versions import DEFAULT_VERSION, DOWNLOAD_MB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from migrate_groups.demo.story import Ending, Telling
+    from migrate_groups.sandbox.ivy import Progress
+    from migrate_groups.sandbox.jars import KafkaJars
+    from migrate_groups.sandbox.java import Java
+
+KafkaVersion = Annotated[str, typer.Option("--kafka-version", metavar="VERSION", help="The version of Kafka to fetch.")]
+KafkaHome = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-home",
+        metavar="FOLDER",
+        envvar="MIGRATE_GROUPS_KAFKA_HOME",
+        help="An unpacked Kafka distribution to use; nothing is fetched then.",
+    ),
+]
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        "--mirror",
+        metavar="URL",
+        envvar="MIGRATE_GROUPS_MAVEN_MIRROR",
+        help="A Maven repository to fetch from instead of Maven Central.",
+    ),
+]
+
+
+def sandbox(
+    kafka_version: KafkaVersion = DEFAULT_VERSION,
+    kafka_home: KafkaHome = None,
+    mirror: Mirror = None,
+) -> None:
+    """Start a real Kafka on this machine to play with, until Ctrl-C; nothing of it stays behind.
+
+    The first line on stdout is its address. Needs Java 17 or later.
+
+    Example: migrate-groups sandbox
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    from migrate_groups.sandbox.broker import start_sandbox
+
+    talk(f"starting Kafka {jars.version} (the very first start takes some seconds more)")
+    # This server is stopped with Ctrl-C: from here on that is its end and no failure.
+    with start_sandbox(jars, java=java) as kafka, suppress(KeyboardInterrupt):
+        talk(
+            f"Kafka {jars.version} runs until you press Ctrl-C; its data goes with it. In another terminal, say:",
+            f"  migrate-groups snapshot GROUP -o before.csv --bootstrap-server {kafka.bootstrap_servers}",
+        )
+        show(kafka.bootstrap_servers)
+        kafka.wait()
+
+
+def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[KafkaJars, Java]:
+    """Return Kafka's jars and a Java for them; the jars are fetched, visibly, if this user has none yet."""
+    from migrate_groups.sandbox.jars import fetch_jars, jars_of_distribution, user_cache
+    from migrate_groups.sandbox.java import find_java
+
+    java = find_java(os.environ)
+    if home:
+        return jars_of_distribution(home, cache=user_cache()), java
+    with _fetching(version) as report:
+        return fetch_jars(java=java, cache=user_cache(), version=version, mirror=mirror, report=report), java
+
+
+@contextmanager
+def _fetching(version: str) -> Iterator[Callable[[Progress], None]]:
+    """Announce a fetch when it begins, and on a terminal draw its bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+
+    def report(progress: Progress) -> None:
+        if not bar.tasks:
+            talk(f"fetching Kafka {version}, once: about {DOWNLOAD_MB} MB of jars, a minute or two")
+            bar.add_task("looking for jars", total=None)
+            if sys.stderr.isatty():
+                bar.start()
+        description = "downloading" if progress.downloaded else "looking for jars"
+        bar.update(bar.tasks[0].id, description=description, completed=progress.downloaded, total=progress.found)
+
+    try:
+        yield report
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+    if bar.tasks:
+        talk(f"fetched {bar.tasks[0].completed:.0f} jars")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files stay.")] = Path(
+        "demo-out"
+    ),
+    keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running to play with, until Ctrl-C.")] = False,
+    kafka_version: KafkaVersion = DEFAULT_VERSION,
+    kafka_home: KafkaHome = None,
+    mirror: Mirror = None,
+) -> None:
+    """Tell the whole story on a real Kafka: split a group while producers keep producing, and count every record.
+
+    Example: migrate-groups demo
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    _empty_folder(output)
+    jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    from migrate_groups.demo.story import Story
+    from migrate_groups.sandbox.broker import start_sandbox
+
+    talk(f"starting Kafka {jars.version}")
+    with start_sandbox(jars, java=java) as kafka, _telling() as telling:
+        ending = Story(kafka, output, telling).play()
+        _show_ending(ending, output)
+        if keep:
+            talk(f"Kafka stays at {kafka.bootstrap_servers} until you press Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                kafka.wait()
+    if not ending.ours.clean:
+        raise HandOverBroken("records were skipped or processed twice")
+
+
+def _empty_folder(folder: Path) -> None:
+    """Make the folder anew; one that an earlier demo made is replaced, any other is left alone."""
+    marker = folder / "made-by-migrate-groups-demo"
+    if folder.exists() and not marker.exists():
+        raise UsageError(f"{folder} exists and is not an earlier demo's; name another folder with --output")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+        marker.touch()
+    except OSError as error:
+        raise UsageError(f"{folder} can't be made: {error.strerror or error}") from error
+
+
+@contextmanager
+def _telling() -> Iterator[Telling]:
+    from rich.console import Console
+
+    from migrate_groups.demo.story import Telling
+
+    console = Console(highlight=False, soft_wrap=True)
+    status = console.status("")
+
+    def quietly(tell: Callable[[str], None]) -> Callable[[str], None]:
+        def told(text: str) -> None:
+            status.stop()
+            tell(text)
+
+        return told
+
+    def progress(text: str) -> None:
+        if console.is_terminal:
+            status.update(escape(text))
+            status.start()
+        else:
+            console.print(f"  {escape(text)}")
+
+    try:
+        yield Telling(
+            say=quietly(lambda text: console.print(f"\n[bold]{escape(text)}[/bold]")),
+            command=quietly(lambda text: console.print(f"\n[cyan]$ {escape(text)}[/cyan]")),
+            progress=progress,
+        )
+    finally:
+        status.stop()
+
+
+def _show_ending(ending: Ending, folder: Path) -> None:
+    from migrate_groups.show.tables import table
+
+    result = table("", produced=">", processed=">", skipped=">", twice=">")
+    for way, count in (("migrate-groups", ending.ours), ("the naive way", ending.naive)):
+        result.add_row(
+            way, *(f"{number:,}" for number in (count.produced, count.processed, count.skipped, count.twice))
+        )
+    ours = ending.ours
+    show(
+        "",
+        result,
+        f"\nproduced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}",
+    )
+    talk(f"the files are in {folder}")

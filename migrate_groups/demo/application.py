@@ -1,0 +1,98 @@
+"""An application of the demo, as a process: it consumes topics in a group and writes down every record's id.
+
+``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...``, until SIGTERM. What is processed
+is committed before the next poll, and a stop comes between two polls, so a record is processed once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+_BATCH = 50
+_POLL_SECONDS = 0.2
+
+
+class Stopped:
+    """Whether SIGTERM or Ctrl-C has come."""
+
+    def __init__(self) -> None:
+        self.now = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+
+    def _stop(self, number: int, frame: object) -> None:
+        self.now = True
+
+
+def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
+    """Yield batches of record ids; each is committed when the next one is asked for."""
+    import confluent_kafka
+
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": f"{group}-confluent",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "partition.assignment.strategy": "range",
+        }
+    )
+    # With a callback librdkafka gives partitions up inside of a poll alone, never between a record and its commit.
+    consumer.subscribe(topics, on_revoke=lambda consumer, partitions: None)
+    try:
+        while not stopped.now:
+            messages = [each for each in consumer.consume(_BATCH, _POLL_SECONDS) if each.error() is None]
+            if messages:
+                yield [(each.value() or b"").decode() for each in messages]
+                consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
+    """Yield batches of record ids; each is committed when the next one is asked for."""
+    from kafka import KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+    consumer: Any = KafkaConsumer(
+        *topics,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        client_id=f"{group}-kafka-python",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    try:
+        while not stopped.now:
+            found = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000), max_records=_BATCH)
+            ids = [record.value.decode() for records in found.values() for record in records]
+            if ids:
+                yield ids
+                consumer.commit()
+    finally:
+        consumer.close()
+
+
+def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
+    """Append every id to the ledger, a line each, batch by batch."""
+    with ledger.open("a", encoding="utf-8") as file:
+        for ids in batches:
+            file.write("".join(f"{each}\n" for each in ids))
+            file.flush()
+
+
+def main() -> None:
+    """Run the application that the arguments name."""
+    client, bootstrap, group, ledger, *topics = sys.argv[1:]
+    consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]
+    write_down(Path(ledger), consume(bootstrap, group, topics, Stopped()))
+
+
+if __name__ == "__main__":
+    main()

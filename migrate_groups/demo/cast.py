@@ -1,0 +1,97 @@
+"""Who plays in the demo: topics, applications, and the groups that they move to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+OLD_GROUP = "big-group"
+PARTITIONS = 3
+_STOP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """An application: its new group has its name."""
+
+    name: str
+    client: str
+    topics: tuple[str, ...]
+    pattern: str
+
+
+APPLICATIONS = (
+    Application(
+        name="billing",
+        client="kafka-python",
+        topics=("invoices", "payments.bank", "payments.card"),
+        pattern='"invoices", "payments.*"',
+    ),
+    Application(
+        name="catalog", client="confluent-kafka", topics=("catalog.items", "catalog.prices"), pattern='"catalog.*"'
+    ),
+    Application(name="search", client="confluent-kafka", topics=("search.clicks",), pattern='"search.*"'),
+)
+TOPICS = tuple(topic for application in APPLICATIONS for topic in application.topics)
+
+
+def split_toml(prefix: str = "") -> str:
+    """Return the split spec: every application to a group of its own, whose name begins with ``prefix``."""
+    targets = "".join(
+        f'\n[[target]]\ngroup = "{prefix}{application.name}"\ntopics = [{application.pattern}]\n'
+        for application in APPLICATIONS
+    )
+    return f'source = "{OLD_GROUP}"\n{targets}'
+
+
+class Stage:
+    """The processes that play. Every one is ended when the stage is left."""
+
+    def __init__(self, bootstrap_servers: str, ledgers: Path) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._ledgers = ledgers
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+
+    def start_producer(self) -> Path:
+        """Start producing to all topics, and return the ledger."""
+        return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
+
+    def start_application(self, application: Application, group: str) -> Path:
+        """Start an application in a group, and return its ledger."""
+        arguments = (application.client, self._bootstrap_servers, group)
+        name = f"{group}.{application.name}"
+        ledger = self._ledgers / f"{name}.txt"
+        return self._spawn(
+            name, ledger, "migrate_groups.demo.application", *arguments, str(ledger), *application.topics
+        )
+
+    def stop(self, *prefixes: str) -> None:
+        """Ask all processes whose names begin so to stop, and wait until they have."""
+        leaving = {name: process for name, process in self._running.items() if name.startswith(prefixes)}
+        for process in leaving.values():
+            process.send_signal(signal.SIGTERM)
+        for name, process in leaving.items():
+            process.wait(_STOP_SECONDS)
+            del self._running[name]
+
+    def _start(self, name: str, module: str, *topics: str) -> Path:
+        ledger = self._ledgers / f"{name}.txt"
+        return self._spawn(name, ledger, module, self._bootstrap_servers, str(ledger), *topics)
+
+    def _spawn(self, name: str, ledger: Path, module: str, *arguments: str) -> Path:
+        with (self._ledgers / f"{name}.log").open("wb") as log:
+            self._running[name] = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        return ledger

@@ -1,0 +1,183 @@
+"""The whole story: an overloaded group is split while producers keep producing, and every record is counted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import tenacity
+
+from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, PARTITIONS, TOPICS, Stage, split_toml
+from migrate_groups.demo.ledger import Count, count, read
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.sandbox.broker import Sandbox
+
+_SECONDS = 60
+_ENOUGH_RECORDS = 300
+_FROM_FILE = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_NAIVE = "naive-"
+_PURE = ("split", "export", "reconcile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """How the story is told: what happens, commands as a person types them, and how far a wait has come."""
+
+    say: Callable[[str], None]
+    command: Callable[[str], None]
+    progress: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What became of every record, with ours and done the naive way."""
+
+    ours: Count
+    naive: Count
+
+
+class Story:
+    """Plays on a sandbox; its files are in ``folder``."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, telling: Telling) -> None:
+        self._sandbox = sandbox
+        self._folder = folder
+        self._ledgers = folder / "ledgers"
+        self._tell = telling
+
+    def play(self) -> Ending:
+        """Tell the story from the first record to the count. Raises `MigrateGroupsError` where a command fails."""
+        self._ledgers.mkdir()
+        self._create_topics()
+        with Stage(self._sandbox.bootstrap_servers, self._ledgers) as stage:
+            old = self._overloaded_group(stage)
+            self._review()
+            self._cut_over(stage)
+            ours, naive = self._new_groups(stage)
+            self._tell.say("The producer stops; the applications finish what is there.")
+            stage.stop("producer")
+            self._await_all(ours, naive, old)
+            stage.stop("")
+            self._reconcile()
+            produced = self._ledgers / "producer.txt"
+            return Ending(ours=count(produced, [*old, *ours]), naive=count(produced, [*old, *naive]))
+
+    def _create_topics(self) -> None:
+        from kafka import KafkaAdminClient
+
+        with KafkaAdminClient(bootstrap_servers=self._sandbox.bootstrap_servers) as admin:
+            admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in TOPICS})
+            admin.wait_for_topics(list(TOPICS))
+
+    def _overloaded_group(self, stage: Stage) -> list[Path]:
+        self._tell.say(f"{len(TOPICS)} topics, {len(APPLICATIONS)} applications, all in one group: {OLD_GROUP}.")
+        old = [stage.start_application(application, OLD_GROUP) for application in APPLICATIONS]
+        stage.start_producer()
+        self._await_records("processed by each application", old, _ENOUGH_RECORDS)
+        self._run("describe", OLD_GROUP)
+        return old
+
+    def _review(self) -> None:
+        self._tell.say("The split is written down and reviewed while everything runs: the dry run changes nothing.")
+        (self._folder / "split.toml").write_text(split_toml(), encoding="utf-8")
+        (self._folder / "naive.toml").write_text(split_toml(_NAIVE), encoding="utf-8")
+        self._run("snapshot", OLD_GROUP, "-o", self._file("early.csv"))
+        self._run("split", self._file("early.csv"), "--spec", self._file("split.toml"), "-o", self._file("review.csv"))
+        self._run("apply", self._file("review.csv"), "--dry-run")
+
+    def _cut_over(self, stage: Stage) -> None:
+        self._tell.say("Now the cut-over. The old applications stop; the producer does not.")
+        stage.stop(f"{OLD_GROUP}.")
+        self._run("verify", OLD_GROUP, "--wait", "30s", "--settle", "2s")
+        self._run("snapshot", OLD_GROUP, "-o", self._file("before.parquet"))
+        self._run(
+            "split", self._file("before.parquet"), "--spec", self._file("split.toml"), "-o", self._file("split.csv")
+        )
+        self._run("export", self._file("split.csv"), "-o", self._file("offsets.csv"))
+        self._run("apply", self._file("split.csv"), "--settle", "2s", "--guard", "2s", "--yes")
+        self._run("snapshot", *(each.name for each in APPLICATIONS), "-o", self._file("handed-over.parquet"))
+
+    def _new_groups(self, stage: Stage) -> tuple[list[Path], list[Path]]:
+        self._tell.say("Beside it the naive way: the snapshot from before the stop, no check, Kafka's own tool.")
+        self._run("split", self._file("early.csv"), "--spec", self._file("naive.toml"), "-o", self._file("naive.csv"))
+        self._run("export", self._file("naive.csv"), "-o", self._file("naive-offsets.csv"))
+        self._run_kafkas_tool("--reset-offsets", "--from-file", self._file("naive-offsets.csv"))
+        self._tell.say("The new groups start: each application in its own.")
+        ours = [stage.start_application(each, each.name) for each in APPLICATIONS]
+        naive = [stage.start_application(each, _NAIVE + each.name) for each in APPLICATIONS]
+        self._await_records("processed by each new group", [*ours, *naive], _ENOUGH_RECORDS)
+        return ours, naive
+
+    def _reconcile(self) -> None:
+        self._tell.say("Reconciled by Spark: what was handed over, before the new groups started.")
+        self._run("reconcile", self._file("split.csv"), self._file("handed-over.parquet"))
+        self._tell.say("And the lag of the whole migration, now that they have caught up.")
+        self._run("snapshot", *(each.name for each in APPLICATIONS), "-o", self._file("after.parquet"))
+        tables = ("-o", self._file("reconciled"))
+        self._run("reconcile", self._file("split.csv"), self._file("after.parquet"), *tables)
+
+    def _await_all(self, ours: list[Path], naive: list[Path], old: list[Path]) -> None:
+        produced = read(self._ledgers / "producer.txt")
+
+        def missing() -> dict[str, int]:
+            return {
+                way: len(set(produced) - {each for path in [*old, *new] for each in read(path)})
+                for way, new in (("ours", ours), ("naive", naive))
+            }
+
+        self._await("records still to process", missing, lambda left: not any(left.values()), fails=False)
+
+    def _await_records(self, what: str, ledgers: Iterable[Path], enough: int) -> None:
+        paths = list(ledgers)
+        self._await(
+            f"records {what}",
+            lambda: {path.stem: len(read(path)) for path in paths},
+            lambda seen: min(seen.values()) >= enough,
+            fails=True,
+        )
+
+    def _await(
+        self,
+        what: str,
+        look: Callable[[], Mapping[str, int]],
+        done: Callable[[Mapping[str, int]], bool],
+        *,
+        fails: bool,
+    ) -> None:
+        def check() -> bool:
+            seen = look()
+            self._tell.progress(f"{what}: " + ", ".join(f"{name} {number:,}" for name, number in seen.items()))
+            return done(seen)
+
+        try:
+            tenacity.Retrying(
+                retry=tenacity.retry_if_result(lambda finished: not finished),
+                stop=tenacity.stop_after_delay(_SECONDS),
+                wait=tenacity.wait_fixed(0.5),
+            )(check)
+        except tenacity.RetryError as error:
+            # A record that never comes is for the count to say; applications that don't run end the story.
+            if fails:
+                raise MigrateGroupsError(f"{what}: not enough after {_SECONDS} s; see {self._ledgers}/*.log") from error
+
+    def _run(self, verb: str, *arguments: str) -> None:
+        where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
+        command = [verb, *arguments, *where]
+        self._tell.command(" ".join(["migrate-groups", *command]))
+        done = subprocess.run([sys.executable, "-m", "migrate_groups", *command], stdin=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            raise MigrateGroupsError(f"migrate-groups {verb} ended with exit code {done.returncode}")
+
+    def _run_kafkas_tool(self, *arguments: str) -> None:
+        groups = (option for each in APPLICATIONS for option in ("--group", _NAIVE + each.name))
+        options = (*arguments, *groups, "--execute")
+        self._tell.command(
+            " ".join(["kafka-consumer-groups", "--bootstrap-server", self._sandbox.bootstrap_servers, *options])
+        )
+        self._sandbox.run_tool(_FROM_FILE, *options)
+
+    def _file(self, name: str) -> str:
+        return str(self._folder / name)

@@ -1,0 +1,69 @@
+"""The verdict of a reconciliation on a terminal, and as JSON values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from migrate_groups.show.tables import table
+from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.result import GroupTopic, Reconciliation
+
+SCHEMA_VERSION = 1
+# What a person looks at; the files have every row.
+_MOST_ROWS = 50
+
+
+def terminal(found: Reconciliation) -> RenderableType:
+    """Return one line a group and topic, the worst first, then the worst partitions, the hints and the verdict."""
+    summary = table(
+        "group", "topic", "verdict", partitions=">", lag_before=">", lag_after=">", produced=">", consumed=">"
+    )
+    for each in found.summary[:_MOST_ROWS]:
+        summary.add_row(escape(each.group or "-"), each.topic or "-", _verdict(each), *_numbers(each))
+    summary.add_row("total", "", _verdict(found.totals), *_numbers(found.totals), style="bold")
+    lines: list[RenderableType] = [summary]
+    rest = found.topics - _MOST_ROWS
+    if rest > 0:
+        lines.append(Text(f"… and {counted(rest, 'topic')} more", style="dim"))
+    if found.worst:
+        worst = table("group", "partition", "status", before=">", after=">", reason="<")
+        for partition in found.worst:
+            offsets = (_number(partition.before_offset), _number(partition.after_offset))
+            name = f"{partition.topic}-{partition.partition}"
+            worst.add_row(escape(partition.group), name, partition.status, *offsets, escape(partition.reason or ""))
+        lines.append(worst)
+    lines.extend(Text(hint, style="yellow") for hint in found.hints)
+    return Group(*lines)
+
+
+def document(found: Reconciliation) -> dict[str, Any]:
+    """Return the reconciliation as JSON values."""
+    return {
+        "schema": "migrate-groups/reconciliation",
+        "schema_version": SCHEMA_VERSION,
+        "clean": found.clean,
+        "totals": found.totals._asdict(),
+        "topics": found.topics,
+        "summary": [each._asdict() for each in found.summary],
+        "worst": [each._asdict() for each in found.worst],
+        "hints": list(found.hints),
+    }
+
+
+def _verdict(each: GroupTopic) -> str:
+    return ", ".join(f"{number:,} {status}" for status, number in each.counts.items() if number)
+
+
+def _numbers(each: GroupTopic) -> tuple[str, ...]:
+    numbers = (each.partitions, each.lag_before, each.lag_after, each.produced, each.consumed)
+    return tuple(_number(number) for number in numbers)
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

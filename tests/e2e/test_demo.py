@@ -1,0 +1,30 @@
+"""The demo, run as a newcomer runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.support.cli import Cli
+
+
+def test_demo_counts_every_record(tmp_path):
+    """The demo ends with nothing skipped and nothing twice, while the naive way processes records twice."""
+    demo = Cli(tmp_path)
+    done = demo("demo", seconds=300)
+    produced, processed = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", done.stdout).groups()
+    assert produced == processed != "0"
+    naive = re.search(r"the naive way +([\d,]+) +([\d,]+) +(\d+) +([\d,]+)", done.stdout).groups()
+    assert naive[0] == produced
+    assert naive[3] != "0"
+    assert re.search(r"total +18 exact ", done.stdout)
+    receipt = json.loads((tmp_path / "demo-out" / "split.csv.receipt.json").read_text())
+    assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
+
+
+def test_demo_leaves_other_peoples_folders_alone(tmp_path):
+    """A demo-out that no demo made is not touched."""
+    (tmp_path / "demo-out").mkdir()
+    (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
+    assert "not an earlier demo's" in Cli(tmp_path).fails("demo", code=2)
+    assert (tmp_path / "demo-out" / "thesis.txt").read_text() == "precious"

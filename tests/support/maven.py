@@ -1,0 +1,95 @@
+"""A small Maven repository on this machine, which can fail in the ways of a real one."""
+
+from __future__ import annotations
+
+import io
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+VERSION = "9.9.9"
+
+
+class MavenRepository:
+    """Modules by path. ``failing`` maps a file's name to what is done instead of sending it."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.failing: dict[str, Callable[[BaseHTTPRequestHandler, bytes], None]] = {}
+        self.sent: list[str] = []
+        self.url = ""
+
+    def add(self, organisation: str, name: str, version: str, needs: Sequence[tuple[str, str, str]] = ()) -> None:
+        """Add a module: a description and a jar."""
+        dependencies = "".join(
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{number}</version>"
+            "</dependency>"
+            for group, artifact, number in needs
+        )
+        stem = f"/{organisation.replace('.', '/')}/{name}/{version}/{name}-{version}"
+        self.files[f"{stem}.pom"] = (
+            f"<project><modelVersion>4.0.0</modelVersion><groupId>{organisation}</groupId><artifactId>{name}"
+            f"</artifactId><version>{version}</version><dependencies>{dependencies}</dependencies></project>"
+        ).encode()
+        jar = io.BytesIO()
+        with zipfile.ZipFile(jar, "w") as archive:
+            archive.writestr("name.txt", stem)
+        self.files[f"{stem}.jar"] = jar.getvalue()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        """Send a file, its head only, or what stands for it in ``failing``."""
+        name = request.path.rpartition("/")[2]
+        content = self.files.get(request.path)
+        if content is None:
+            request.send_error(404)
+        elif name in self.failing:
+            self.failing[name](request, content)
+        else:
+            if request.command == "GET":
+                self.sent.append(name)
+            send(request, content, len(content))
+
+
+def send(request: BaseHTTPRequestHandler, content: bytes, length: int) -> None:
+    """Send content, and claim a length for it."""
+    request.send_response(200)
+    request.send_header("Content-Length", str(length))
+    request.end_headers()
+    if request.command == "GET":
+        request.wfile.write(content)
+
+
+@contextmanager
+def kafka_repository() -> Iterator[MavenRepository]:
+    """Serve what the sandbox fetches, in version 9.9.9 and with a jar each that holds its name."""
+    repository = MavenRepository()
+    kafka = "org.apache.kafka"
+    repository.add(kafka, "kafka_2.13", VERSION, [(kafka, "kafka-clients", VERSION)])
+    repository.add(kafka, "kafka-clients", VERSION, [("org.slf4j", "slf4j-api", "1.2.3")])
+    repository.add(kafka, "kafka-tools", VERSION, [("org.example", "not-wanted", "1")])
+    repository.add("org.slf4j", "slf4j-api", "1.2.3")
+    repository.add("org.slf4j", "slf4j-simple", "1.2.3", [("org.slf4j", "slf4j-api", "1.2.3")])
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            repository.answer(self)
+
+        do_HEAD = do_GET  # noqa: N815 (the name that http.server looks for)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    repository.url = f"http://127.0.0.1:{server.server_port}/"
+    try:
+        yield repository
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
