@@ -60,7 +60,6 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
     consumer: Any = KafkaConsumer(
-        *topics,
         bootstrap_servers=bootstrap,
         group_id=group,
         client_id=f"{group}-kafka-python",
@@ -68,6 +67,11 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
         enable_auto_commit=False,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
+    # kafka-python 3.0.12 that leads a group before it knows a topic assigns it to nobody, and leaves it so (9 of 48
+    # starts on a busy machine): it has to know them before it joins.
+    for topic in topics:
+        consumer.partitions_for_topic(topic)
+    consumer.subscribe(topics)
     try:
         while not stopped.now:
             found = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000), max_records=_BATCH)

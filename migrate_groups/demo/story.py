@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +76,26 @@ class Story:
     def _overloaded_group(self, stage: Stage) -> list[Path]:
         self._tell.say(f"{len(TOPICS)} topics, {len(APPLICATIONS)} applications, all in one group: {OLD_GROUP}.")
         old = [stage.start_application(application, OLD_GROUP) for application in APPLICATIONS]
+        self._await_members()
         stage.start_producer()
         self._await_records("processed by each application", old, _ENOUGH_RECORDS)
         self._run("describe", OLD_GROUP)
         return old
+
+    def _await_members(self) -> None:
+        """Wait for the last rebalance, so that the story's stop is the first that the applications have to survive."""
+        from migrate_groups.cluster.client_config import ClientConfig
+        from migrate_groups.cluster.kafka_python import KafkaPythonReader
+
+        config = ClientConfig(bootstrap_servers=self._sandbox.bootstrap_servers)
+        with closing(KafkaPythonReader(config)) as reader:
+
+            def look() -> dict[str, int]:
+                group = reader.describe_group(OLD_GROUP)
+                return {OLD_GROUP: sum(bool(each.assignment) for each in group.members if group.state == "Stable")}
+
+            everybody = len(APPLICATIONS)
+            self._await("members with partitions", look, lambda seen: seen[OLD_GROUP] == everybody, fails=True)
 
     def _review(self) -> None:
         self._tell.say("The split is written down and reviewed while everything runs: the dry run changes nothing.")

@@ -35,6 +35,8 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
             "or group,topic,partition,offset"
         )
     present = _COLUMNS[-columns:]
+    # Kafka's own --export ends in an empty line (4.1.0, measured).
+    data = data.removesuffix(b"\n") if data.endswith(b"\n\n") else data
     table = csv_text.read_columns(data, name, _FORMATS, present=present, has_header=False)
     for field in SCHEMA:
         if field.name not in present:

@@ -1,0 +1,57 @@
+"""A class-data archive (JEP 350) for one version of Kafka on one Java: it about halves the time that a start takes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from pathlib import Path
+
+from filelock import FileLock
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.kept import Ended
+from migrate_groups.sandbox.node import JVM_OPTIONS, run_node
+
+_PATIENCE_S = 60
+
+
+def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
+    """Return the JVM options that use the archive, which is made first if there is none yet (some 7 s, once).
+
+    No archive is no failure (a folder that can't be written, a Java that can't make one): then there are no options.
+    """
+    archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
+    try:
+        if not archive.exists():
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(archive.with_suffix(".lock")):
+                if not archive.exists():
+                    _make(archive, kafka, java)
+        # An empty file stands for an attempt that failed: it is not made at every start.
+        return (f"-XX:SharedArchiveFile={archive}",) if archive.stat().st_size else ()
+    except (OSError, ClusterUnavailable):
+        return ()
+
+
+def _key(kafka: KafkaJars, java: Java) -> str:
+    """Return a short name for all that an archive depends on: the JVM refuses it when a jar has changed."""
+    jars = [f"{jar} {jar.stat().st_mtime_ns}" for jar in kafka.jars]
+    return hashlib.sha256("\n".join([java.build, *JVM_OPTIONS, *jars]).encode()).hexdigest()[:12]
+
+
+def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
+    """Let a Kafka start and stop: the JVM writes the archive on its way out."""
+    new = archive.with_suffix(".partial")
+    new.unlink(missing_ok=True)
+    with run_node(
+        kafka, java=java, settings={}, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]
+    ) as node:
+        os.kill(node.pid, signal.SIGTERM)
+        end = node.kept.hear(_PATIENCE_S)
+    if isinstance(end, Ended) and end.exit_code == 128 + signal.SIGTERM and new.exists():
+        new.rename(archive)
+    else:
+        archive.touch()

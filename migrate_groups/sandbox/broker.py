@@ -1,0 +1,80 @@
+"""The sandbox: a Kafka that answers, and Kafka's own tools for it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.sandbox.archive import archive_options
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, run_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """A Kafka on this machine."""
+
+    node: Node
+    tool_command: tuple[str, ...]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, ``host:port``."""
+        return self.node.bootstrap_servers
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, as its brokers report it."""
+        return self.node.cluster_id
+
+    def run_tool(self, main_class: str, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run one of Kafka's own commands, by the name of its class, on this Kafka and with the same jars.
+
+        ``--bootstrap-server`` is added; output and exit code are returned as they are (several of these commands exit
+        with 0 when they fail). Raises subprocess.TimeoutExpired after ``timeout`` seconds.
+        """
+        return subprocess.run(
+            [*self.tool_command, main_class, "--bootstrap-server", self.bootstrap_servers, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+
+    def wait(self) -> None:
+        """Return never: raise ClusterUnavailable if Kafka ends by itself."""
+        raise ClusterUnavailable(f"Kafka has ended ({self.node.kept.hear(None)})")
+
+
+@contextmanager
+def start_sandbox(
+    jars: KafkaJars,
+    *,
+    java: Java,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    timeout: float = 60,
+) -> Iterator[Sandbox]:
+    """Start a Kafka for the length of a ``with`` block. It goes, with its data, when the block or this process ends.
+
+    ``settings`` go into ``server.properties`` and overrule what is there (``node.server_properties``); ``timeout`` is
+    in seconds, until the first answer.
+
+    Raises ClusterUnavailable, with the end of Kafka's log, if it doesn't start.
+    """
+    archive = archive_options(jars, java=java)
+    with ExitStack() as running:
+        for attempt in Retrying(retry=retry_if_exception_type(PortTaken), stop=stop_after_attempt(3), reraise=True):
+            with attempt:
+                node = running.enter_context(
+                    run_node(jars, java=java, settings=settings, timeout=timeout, jvm_options=archive)
+                )
+        command = (str(java.executable), *JVM_OPTIONS, *jars.jvm_options, *archive, "-cp", jars.classpath)
+        yield Sandbox(node=node, tool_command=command)

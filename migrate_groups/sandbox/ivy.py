@@ -1,0 +1,109 @@
+"""Fetch a module and what it depends on with Apache Ivy, which PySpark ships as a jar of its own."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_groups.errors import ClusterUnavailable, MissingDependency
+from migrate_groups.sandbox.java import Java
+
+# What Ivy does by itself and is set right here: it waits forever for a server that has stopped sending; it takes a
+# module whose description can't be had for one without dependencies; it asks for sources and documentation of each.
+# The lock is for an Ivy whose caller was killed and that still downloads into the same cache.
+_SETTINGS = """\
+<ivysettings>
+  <property name="ivy.maven.lookup.sources" value="false"/>
+  <property name="ivy.maven.lookup.javadoc" value="false"/>
+  <settings defaultResolver="repository"/>
+  <caches defaultCacheDir="{cache}" lockStrategy="artifact-lock-nio"/>
+  <timeout-constraints>
+    <timeout-constraint name="patient" connectionTimeout="15000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="repository" m2compatible="true" descriptor="required" timeoutConstraint="patient"{root}/>
+  </resolvers>
+</ivysettings>
+"""
+_FAILED = re.compile(r"^\s*:: (\S+)#(\S+);([^\s:!]+)[:!]")
+_REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[FAILED +\] \S+ (.*?) for http")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a fetch is, in jars. ``found`` still grows while Ivy follows dependencies."""
+
+    found: int = 0
+    downloaded: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Ivy:
+    """Ivy with its cache below ``folder``, which makes a fetch that broke off resume.
+
+    ``mirror`` is the URL of a Maven repository to use instead of Maven Central; ``report`` is told each step.
+    """
+
+    java: Java
+    folder: Path
+    mirror: str | None
+    report: Callable[[Progress], None]
+    found: int = 0
+    downloaded: int = 0
+
+    def retrieve(self, organisation: str, name: str, revision: str, into: Path, *, transitive: bool = False) -> None:
+        """Put a module's jar, and with ``transitive`` all it needs, into the folder ``into``.
+
+        Raises ClusterUnavailable, which names what could not be had, and MissingDependency without PySpark.
+        """
+        root = f' root="{html.escape(self.mirror)}"' if self.mirror else ""
+        settings = self.folder / "ivysettings.xml"
+        settings.write_text(
+            _SETTINGS.format(cache=html.escape(str(self.folder / "cache")), root=root), encoding="utf-8"
+        )
+        said = self._run(
+            *["-settings", str(settings), "-dependency", organisation, name, revision, "-confs", "default"],
+            *["-retrieve", f"{into}/[artifact]-[revision].[ext]", *([] if transitive else ["-notransitive"])],
+        )
+        if said is not None:
+            raise ClusterUnavailable(
+                f"{organisation}:{name}:{revision} could not be fetched{_why(said)}; "
+                "what has arrived is kept: run this again to resume (behind a firewall, name a mirror)"
+            )
+
+    def _run(self, *arguments: str) -> list[str] | None:
+        """Run Ivy; return what it said if it failed, None if it did not."""
+        said = []
+        command = [str(self.java.executable), "-XX:TieredStopAtLevel=1", "-jar", str(_ivy_jar()), *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            try:
+                for line in process.stdout or ():
+                    said.append(line)
+                    self.found += line.startswith("\tfound ")
+                    self.downloaded += line.startswith("\t[SUCCESSFUL ]")
+                    self.report(Progress(found=self.found, downloaded=self.downloaded))
+            except BaseException:
+                process.kill()
+                raise
+        return said if process.returncode else None
+
+
+def _why(said: Iterable[str]) -> str:
+    """Return which modules Ivy names as failed, and the first reason it gives."""
+    failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
+    reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)
+    return (f", for want of {', '.join(failed)}" if failed else "") + (f" ({reason})" if reason else "")
+
+
+def _ivy_jar() -> Path:
+    spark = importlib.util.find_spec("pyspark")
+    folders = spark.submodule_search_locations if spark else None
+    jars = [jar for folder in folders or () for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
+    if not jars:
+        raise MissingDependency("Kafka is fetched with PySpark's Ivy: pip install 'migrate-groups[spark]'")
+    return jars[0]

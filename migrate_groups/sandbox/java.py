@@ -1,0 +1,46 @@
+"""Find the Java that runs Kafka. Imports nothing but the standard library: the set-up scripts use it too."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_groups.errors import MissingDependency
+
+MINIMUM = 17
+_HINT = f"install Java {MINIMUM} or later, for instance the package openjdk-17-jre-headless, or set JAVA_HOME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """A Java that is new enough. ``build`` is what it says of itself, which tells one build from another."""
+
+    executable: Path
+    build: str
+
+
+def find_java(environ: Mapping[str, str]) -> Java:
+    """Return the Java of ``JAVA_HOME`` if that is set, else the one on ``PATH``.
+
+    Raises MissingDependency if there is none, it doesn't run, or it is older than 17.
+    """
+    home = environ.get("JAVA_HOME")
+    found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))
+    if found is None:
+        raise MissingDependency(f"no java {f'in JAVA_HOME ({home})' if home else 'on the PATH'}: {_HINT}")
+    # A JVM that is too old may not know today's options, so it is asked before it is given any.
+    try:
+        said = subprocess.run([found, "-version"], env=environ, capture_output=True, text=True, check=False).stderr
+    except OSError as error:
+        raise MissingDependency(f"{found} does not run ({error.strerror}): {_HINT}") from error
+    # Java 8 calls itself 1.8; a line on JAVA_TOOL_OPTIONS may come first.
+    version = re.search(r'^\S+ version "(?:1\.)?(\d+)', said, re.MULTILINE)
+    if version is None:
+        raise MissingDependency(f"{found} does not say its version: {_HINT}")
+    if int(version[1]) < MINIMUM:
+        raise MissingDependency(f"{found} is Java {version[1]}, too old: {_HINT}")
+    return Java(executable=Path(found), build=said[version.start() :].strip())

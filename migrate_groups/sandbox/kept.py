@@ -1,0 +1,98 @@
+"""The parent's end of the pipe to a keeper (``keeper.py``): start one, hear what it says, let it go."""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_groups.sandbox import keeper
+
+_STACK_FRAME = re.compile(r"\s+(at |\.\.\. )")
+_ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The server has been started in ``folder``, as process ``pid``."""
+
+    folder: Path
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Java has ended by itself, with the last of its log; without an exit code the keeper was killed."""
+
+    exit_code: int | None
+    log: str
+
+    def __str__(self) -> str:
+        """Return the exit code and the end of the log on one line."""
+        return f"exit code {self.exit_code}; {end_of_log(self.log)}"
+
+
+def end_of_log(log: str) -> str:
+    """Return what a log says of a failure, on one line: the first error and its causes, else its last lines."""
+    told = [line.strip() for line in log.splitlines() if line.strip() and not _STACK_FRAME.match(line)]
+    errors = [line for line in told if _ERROR.search(line)]
+    return f"its log says: {' | '.join(errors[:3] or told[-3:])}" if told else "its log is empty"
+
+
+class Kept:
+    """What a keeper keeps. Everything it says is heard once."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._folder: Path | None = None
+
+    @property
+    def pid(self) -> int:
+        """The keeper's process id."""
+        return self._process.pid
+
+    def hear(self, timeout: float | None) -> Started | Ended | None:
+        """Return the next thing that the keeper says, None if that is nothing within ``timeout`` seconds."""
+        said = self._process.stdout
+        if said is None or not select.select([said], [], [], timeout)[0]:
+            return None
+        facts = json.loads(said.readline() or '{"exit": null, "log": ""}')
+        if "pid" not in facts:
+            return Ended(exit_code=facts["exit"], log=facts["log"])
+        self._folder = Path(facts["folder"])
+        return Started(folder=self._folder, pid=facts["pid"])
+
+    def let_go(self) -> None:
+        """End what is kept, and return when all of it is gone."""
+        self._process.communicate()
+        if self._folder:  # a keeper that was killed has left it
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextmanager
+def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[Kept]:
+    """Have two commands run, one after the other, in a new folder with these files, until the block is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", keeper.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    kept = Kept(process)
+    try:
+        if process.stdin:
+            with suppress(BrokenPipeError):  # it was killed already: the next hear() tells
+                process.stdin.write(json.dumps({"files": dict(files), "prepare": prepare, "serve": serve}) + "\n")
+                process.stdin.flush()
+        yield kept
+    finally:
+        kept.let_go()

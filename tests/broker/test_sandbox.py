@@ -1,0 +1,197 @@
+"""The sandbox is a whole Kafka, and nothing of it is left when it or its parent ends, in whatever way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.sandbox import node as node_module
+from migrate_groups.sandbox.broker import Sandbox, start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from tests.support.broker_world import BrokerWorld, until
+from tests.support.cli import Cli
+from tests.support.processes import gone
+
+CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+PARENT = """
+import json, os, signal, sys
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import fetch_jars, user_cache
+from migrate_groups.sandbox.java import find_java
+java = find_java(os.environ)
+with start_sandbox(fetch_jars(java=java, cache=user_cache()), java=java) as sandbox:
+    if "fork" not in sys.argv or os.fork():
+        print(json.dumps([sandbox.bootstrap_servers, sandbox.node.pid, sandbox.node.kept.pid]), flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that sandboxes of this test put theirs into."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
+    """A process, the first of its group, that has started a sandbox: with the sandbox's address and process ids."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, getattr(request, "param", "")],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "stderr").open("w"),
+        text=True,
+        process_group=0,
+    )
+    with process:
+        try:
+            assert process.stdout
+            address, java, keeper = json.loads(process.stdout.readline())
+            yield process, address, java, keeper
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def answers(address: str) -> bool:
+    """Say whether anything listens at an address."""
+    host, port = address.split(":")
+    with socket.socket() as client:
+        return client.connect_ex((host, int(port))) == 0
+
+
+def test_it_answers_on_this_machine_only(sandbox: Sandbox):
+    """The address is on 127.0.0.1; behind it is a cluster of one broker with the sandbox's id."""
+    assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
+    cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
+    assert cluster.cluster_id == sandbox.cluster_id
+    assert [str(broker) for broker in cluster.brokers.values()] == [f"{sandbox.bootstrap_servers}/1"]
+
+
+def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
+    """``run_tool`` runs one of Kafka's commands on the sandbox, with nothing but its own words on stdout."""
+    topic, group = world.create_topic(), world.name("group")
+    world.commit(group, TopicPartition(topic, 0), 0)
+    listed = sandbox.run_tool(CONSUMER_GROUPS, "--list", "--state", "Empty")
+    assert listed.returncode == 0
+    assert listed.stdout.startswith("GROUP")
+    assert group in listed.stdout
+    assert listed.stderr == ""
+
+
+def test_a_second_one_beside_it(
+    sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Two sandboxes are two clusters; settings are Kafka's; a port that is taken meanwhile is given up for another."""
+    taken = int(sandbox.bootstrap_servers.split(":")[1])
+    choose: Callable[[int], list[int]] = node_module._free_ports
+    choices = iter([[taken, *choose(1)], choose(2)])
+    monkeypatch.setattr(node_module, "_free_ports", lambda count: next(choices))
+    with start_sandbox(kafka_jars, java=java, settings={"num.partitions": "7"}) as second:
+        assert second.cluster_id != sandbox.cluster_id
+        made = second.run_tool("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "seven")
+        assert made.returncode == 0, made.stderr
+        topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=10).topics
+        assert len(topics["seven"].partitions) == 7
+        assert second.node.folder.parent == temporary
+    assert next(choices, "all used") == "all used"
+    assert gone(second.node.pid)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """A Kafka that doesn't start is an error with Kafka's own reason on one line, and leaves nothing."""
+    with (
+        pytest.raises(ClusterUnavailable, match=r"^.*Invalid value -1 for configuration num.partitions.*$"),
+        start_sandbox(kafka_jars, java=java, settings={"num.partitions": "-1"}),
+    ):
+        pass
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """What Kafka finds out only as it starts is told, too, with its reason, at once and not at the time-out."""
+    settings = {"authorizer.class.name": "org.example.Missing"}
+    with (
+        pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
+        start_sandbox(kafka_jars, java=java, settings=settings, timeout=600),
+    ):
+        pass
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_kafka_that_dies_is_told(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """Who waits for a sandbox learns that Kafka has ended, and with which exit code."""
+    with start_sandbox(kafka_jars, java=java) as sandbox:
+        os.kill(sandbox.node.pid, signal.SIGKILL)
+        with pytest.raises(ClusterUnavailable, match=r"^Kafka has ended \(exit code -9.*$"):
+            sandbox.wait()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("parent", ["", "fork"], indirect=True)
+def test_it_dies_with_its_parent(parent, temporary: Path):
+    """After kill -9 of its parent Kafka, its keeper and its folder go, also when a fork of the parent lives on."""
+    process, address, java, keeper = parent
+    assert answers(address)
+    process.kill()
+    until(lambda: gone(java) and gone(keeper))
+    assert list(temporary.iterdir()) == []
+    assert not answers(address)
+
+
+def test_ctrl_c_leaves_nothing(parent, temporary: Path):
+    """Ctrl-C, a signal to all of the terminal's processes, ends the parent and all of the sandbox."""
+    process, _, java, keeper = parent
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == -signal.SIGINT
+    assert gone(java)
+    assert gone(keeper)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
+def test_it_dies_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """When the keeper is killed, Kafka dies with it; the folder goes when the parent leaves the block."""
+    with start_sandbox(kafka_jars, java=java) as sandbox:
+        os.kill(sandbox.node.kept.pid, signal.SIGKILL)
+        until(lambda: gone(sandbox.node.pid))
+        with pytest.raises(ClusterUnavailable, match="Kafka has ended"):
+            sandbox.wait()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_prints_its_address_and_stops(kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int):
+    """`migrate-groups sandbox` prints one line on stdout, its address; SIGINT and SIGTERM are its end: exit 0."""
+    with Cli(tmp_path).start("sandbox") as process:
+        try:
+            assert process.stdout
+            address = process.stdout.readline().strip()
+            assert answers(address)
+            process.send_signal(how)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert out == ""
+    assert "Ctrl-C" in err
+    assert f"--bootstrap-server {address}" in err
+    assert list(temporary.iterdir()) == []
+    assert not answers(address)

@@ -1,0 +1,220 @@
+"""What the sandbox needs: Java, and Kafka's jars from a Maven repository that may fail at any point."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable, MissingDependency, UsageError
+from migrate_groups.sandbox.archive import archive_options
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.ivy import Progress
+from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, jars_of_distribution
+from migrate_groups.sandbox.java import Java, find_java
+from tests.support.cli import Cli
+from tests.support.maven import VERSION, MavenRepository, kafka_repository, send
+
+ALL_JARS = [
+    "kafka-clients-9.9.9.jar",
+    "kafka-tools-9.9.9.jar",
+    "kafka_2.13-9.9.9.jar",
+    "slf4j-api-1.2.3.jar",
+    "slf4j-simple-1.2.3.jar",
+]
+
+
+@pytest.fixture
+def repository() -> Iterator[MavenRepository]:
+    """A Maven repository with a Kafka 9.9.9."""
+    with kafka_repository() as serving:
+        yield serving
+
+
+@pytest.fixture
+def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
+    """Fetch Kafka 9.9.9 from that repository into ``tmp_path``."""
+
+    def fetch_it(report=lambda progress: None) -> KafkaJars:
+        return fetch_jars(java=java, cache=tmp_path, version=VERSION, mirror=repository.url, report=report)
+
+    return fetch_it
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """Make a ``bin/java`` that says a version, after what the environment made it say."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dversion \"99\"' >&2\necho '{version}' >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("version", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"'])
+def test_java_that_is_too_old_is_one_line(tmp_path: Path, version: str):
+    """Java before 17 is refused in one line, which says what was found and what to install."""
+    old = fake_java(tmp_path, version)
+    with pytest.raises(MissingDependency, match=r"^\S+ is Java (11|8), too old: install Java 17 .*$") as refused:
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    assert str(old) in str(refused.value)
+
+
+@pytest.mark.parametrize("version", ['openjdk version "17" 2021-09-14', 'openjdk version "25-ea" 2025-09-16'])
+def test_java_on_the_path_is_found(tmp_path: Path, version: str):
+    """Without JAVA_HOME the java on the PATH is used, if it is 17 or later."""
+    new = fake_java(tmp_path, version)
+    assert find_java({"PATH": f"{new.parent}:{os.environ['PATH']}"}).executable == new
+
+
+def test_java_that_is_missing_is_one_line(tmp_path: Path):
+    """No java on the PATH, none in JAVA_HOME or one that says nothing: each is one line that says what to install."""
+    silent = tmp_path / "silent"
+    fake_java(silent, "").write_text("#!/bin/sh\n")
+    broken = tmp_path / "broken"
+    fake_java(broken, "").write_text("\x00")
+    for environment in ({"PATH": str(tmp_path)}, *({"JAVA_HOME": str(home)} for home in (tmp_path, silent, broken))):
+        with pytest.raises(MissingDependency, match=r"^.*: install Java 17 or later.*$"):
+            find_java(environment)
+
+
+def test_all_of_kafka_is_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
+    """The jars are Kafka's, its tools', and a log that fits; progress ends at all of them; they are fetched once."""
+    steps: list[Progress] = []
+    kafka = fetch(steps.append)
+    assert [jar.name for jar in kafka.jars] == ALL_JARS
+    assert sorted(name for name in repository.sent if name.endswith(".jar")) == ALL_JARS
+    assert steps[0] == Progress()
+    assert steps[-1] == Progress(found=5, downloaded=5)
+    repository.sent.clear()
+    steps.clear()
+    assert fetch(steps.append) == kafka
+    assert repository.sent == []
+    assert steps == []
+    assert sorted(path.name for path in (tmp_path / "kafka").iterdir()) == [VERSION, f"{VERSION}.lock"]
+
+
+def test_a_damaged_cache_is_fetched_again(fetch):
+    """A jar that was deleted or cut short in the cache is noticed, and Kafka fetched again."""
+    deleted, cut_short, *_ = fetch().jars
+    whole = cut_short.read_bytes()
+    deleted.unlink()
+    cut_short.write_bytes(whole[:-1])
+    assert [jar.name for jar in fetch().jars] == ALL_JARS
+    assert cut_short.read_bytes() == whole
+
+
+def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path: Path):
+    """A download that breaks off is one line that names what is missing; nothing of it is used, what came is kept."""
+    repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
+    with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
+        fetch()
+    assert not (tmp_path / "kafka" / VERSION).exists()
+    repository.failing.clear()
+    repository.sent.clear()
+    assert [jar.name for jar in fetch().jars] == ALL_JARS
+    assert "kafka-clients-9.9.9.jar" in repository.sent
+    assert "kafka_2.13-9.9.9.jar" not in repository.sent
+
+
+@pytest.mark.parametrize("name", ["kafka-clients-9.9.9.pom", "slf4j-simple-1.2.3.pom"])
+def test_a_description_that_is_missing_is_no_module_without_dependencies(
+    fetch, repository: MavenRepository, tmp_path: Path, name: str
+):
+    """A module whose description the repository can't send fails the fetch: its dependencies would be left out."""
+    repository.failing[name] = lambda request, content: request.send_error(503)
+    with pytest.raises(ClusterUnavailable, match=name.rpartition("-")[0]):
+        fetch()
+    assert not (tmp_path / "kafka" / VERSION).exists()
+
+
+def test_a_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository, tmp_path: Path):
+    """A mirror that answers with a page of its own, and success, does not put it among the jars."""
+    page = b"<html>Please log in</html>"
+    repository.failing["slf4j-api-1.2.3.jar"] = lambda request, content: send(request, page, len(page))
+    with pytest.raises(ClusterUnavailable, match=r"damaged or missing: slf4j-api-1.2.3.jar"):
+        fetch()
+    assert not (tmp_path / "kafka" / VERSION).exists()
+
+
+def test_a_killed_fetch_leaves_nothing_that_is_used(fetch, repository: MavenRepository, tmp_path: Path):
+    """After kill -9 in the middle of a download there is no Kafka in the cache; the next fetch makes one."""
+    stalled, go_on = threading.Event(), threading.Event()
+
+    def stall(request: object, content: bytes) -> None:
+        stalled.set()
+        go_on.wait()
+
+    repository.failing["kafka-clients-9.9.9.jar"] = stall
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from migrate_groups.sandbox.jars import fetch_jars; from migrate_groups.sandbox.java import find_java\n"
+        "fetch_jars(java=find_java(os.environ), cache=Path(sys.argv[1]), version=sys.argv[2], mirror=sys.argv[3])"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path), VERSION, repository.url]) as process:
+        assert stalled.wait(60)
+        process.kill()
+    assert not (tmp_path / "kafka" / VERSION).exists()
+    repository.failing.clear()
+    go_on.set()
+    assert [jar.name for jar in fetch().jars] == ALL_JARS
+
+
+def test_two_at_once_fetch_once(fetch, repository: MavenRepository):
+    """Of two fetches at the same time one waits, and finds what the other has fetched."""
+    with ThreadPoolExecutor() as both:
+        first, second = both.submit(fetch), both.submit(fetch)
+    assert first.result() == second.result()
+    assert sorted(name for name in repository.sent if name.endswith(".jar")) == ALL_JARS
+
+
+def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path):
+    """`migrate-groups sandbox` with a mirror that nobody serves: exit 5, one line, nothing that is used later."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        cli = Cli(tmp_path)
+        cli.environment["XDG_CACHE_HOME"] = str(tmp_path)
+        line = cli.fails("sandbox", "--mirror", f"http://127.0.0.1:{unused.getsockname()[1]}/", code=5)
+    assert "org.apache.kafka:kafka_2.13" in line
+    assert "Connection refused" in line
+    assert not list(tmp_path.rglob("*.jar"))
+
+
+def test_a_version_that_is_none_is_a_usage_error(java: Java, tmp_path: Path):
+    """A version is a number and never a path; nothing is contacted."""
+    for version in ("../4.1.0", "4", "latest"):
+        with pytest.raises(UsageError, match="not a version"):
+            fetch_jars(java=java, cache=tmp_path, version=version)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_distribution_runs(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
+    """An unpacked distribution's jars run a Kafka, also where no class-data archive can be kept."""
+    (tmp_path / "libs").mkdir()
+    for jar in kafka_jars.jars:
+        (tmp_path / "libs" / jar.name).symlink_to(jar)
+    jars = jars_of_distribution(tmp_path, cache=Path(os.devnull))
+    assert jars.version == kafka_jars.version
+    assert archive_options(jars, java=java) == ()
+    with start_sandbox(jars, java=java) as sandbox:
+        assert str(tmp_path) in " ".join(sandbox.tool_command)
+
+
+def test_a_folder_that_is_no_distribution_is_a_usage_error(tmp_path: Path):
+    """``--kafka-home`` with any other folder is one line and exit 2."""
+    assert "libs/kafka_2" in Cli(tmp_path).fails("sandbox", "--kafka-home", tmp_path, code=2)
+
+
+def test_an_archive_that_could_not_be_made_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
+    """A Java that could make no archive is not asked at every start: the empty file stands for that."""
+    jars = dataclasses.replace(kafka_jars, archives=tmp_path)
+    (option,) = archive_options(kafka_jars, java=java)
+    (tmp_path / Path(option).name).touch()
+    assert archive_options(jars, java=java) == ()

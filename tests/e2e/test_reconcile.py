@@ -1,0 +1,58 @@
+"""Reconcile on the command line, with real snapshots of a real hand-over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import broker_world
+from tests.support.cli import Cli
+
+NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+
+
+@pytest.fixture
+def world(bootstrap_servers):
+    """Others' deeds on the broker."""
+    with broker_world(bootstrap_servers) as deeds:
+        yield deeds
+
+
+def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
+    """A hand-over is exact, exit 0, from the split file and from the raw snapshot with --spec; a replay is exit 6."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    topic, group = world.create_topic(2), world.name("00123")
+    new = f"{group}-new"
+    for partition in (0, 1):
+        world.produce(topic, partition, 10)
+        world.commit(group, TopicPartition(topic, partition), 4)
+    (tmp_path / "split.toml").write_text(f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n")
+    cli("snapshot", group, "-o", "before.csv")
+    cli("split", "before.csv", "--spec", "split.toml", "-o", "split.parquet")
+    cli("apply", "split.parquet", *NOW)
+    cli("snapshot", new, "-o", "after.csv")
+
+    done = cli("reconcile", "split.parquet", "after.csv", "-o", "tables")
+    assert "2 exact" in done.stdout
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {
+        f"{name}.{kind}" for name in ("partition_verdict", "group_topic_summary") for kind in ("csv", "parquet")
+    }
+    assert "exists already" in cli.fails("reconcile", "split.parquet", "after.csv", "-o", "tables", code=2)
+
+    world.commit(new, TopicPartition(topic, 1), 2)
+    cli("snapshot", new, "-o", "later.parquet")
+    found = cli("reconcile", "before.csv", "later.parquet", "--spec", "split.toml", "--format", "json", code=6)
+    document = json.loads(found.stdout)
+    assert not document["clean"]
+    assert (document["totals"]["counts"]["exact"], document["totals"]["counts"]["behind"]) == (1, 1)
+    assert (document["worst"][0]["topic"], document["worst"][0]["partition"]) == (topic, 1)
+
+
+def test_missing_and_malformed_files_are_exit_2(tmp_path):
+    """A file that isn't there, or is no snapshot, is named in one line."""
+    cli = Cli(tmp_path)
+    (tmp_path / "bad.csv").write_text("what,is,this\n1,2,3\n")
+    assert "missing.csv" in cli.fails("reconcile", "missing.csv", "bad.csv", code=2)
+    assert "bad.csv" in cli.fails("reconcile", "bad.csv", "bad.csv", code=2)
