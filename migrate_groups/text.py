@@ -15,3 +15,13 @@ def some(items: Collection[object], most: int = 5) -> str:
 def counted(number: int, thing: str) -> str:
     """Return ``1 partition``, ``2,000 partitions``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def one_line(text: str) -> str:
+    r"""Return text that can't break a line or steer a terminal: what is not printable stands as ``\n``, ``\u202e``.
+
+    A group may have any name, control characters and bidirectional overrides included.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate_groups import __version__
-from migrate_groups.cli import look, play, prove, shape, write
+from migrate_groups.cli import cutover, look, play, prove, shape, write
 from migrate_groups.errors import MigrateGroupsError
 
 _INTERRUPTED = 130
@@ -29,6 +29,10 @@ app.command()(shape.split)
 app.command()(shape.export)
 app.command()(look.verify)
 app.command()(write.apply)
+app.command()(cutover.migrate)
+app.command()(cutover.rollback)
+app.command("hand-back")(cutover.hand_back)
+app.command("delete-offsets")(cutover.delete_offsets)
 app.command()(prove.reconcile)
 app.command()(play.sandbox)
 app.command()(play.demo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console, RenderableType
 
 if TYPE_CHECKING:
+    from migrate_groups.migration.stop import Look, Progress
     from migrate_groups.offsets.snapshot import Snapshot
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
@@ -42,6 +44,19 @@ def talk(*lines: RenderableType) -> None:
 def show(*lines: RenderableType) -> None:
     """Print data, on stdout."""
     _print(sys.stdout, lines)
+
+
+def who_is_there() -> Progress:
+    """Return what says on stderr, whenever it changes, who still consumes and how long that has been waited for."""
+    said: list[Mapping[str, list[str]]] = []
+
+    def say(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+        running = {group: why for group, why in reasons.items() if why}
+        if running and (not said or said[-1] != running):
+            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
+        said[:] = [running]
+
+    return say
 
 
 def load_table(path: Path) -> Snapshot:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import open_reader
-from migrate_groups.cli.console import SystemClock, check_output, save_table, show, talk
+from migrate_groups.cli.console import SystemClock, check_output, save_table, show, talk, who_is_there
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
 
@@ -79,19 +78,7 @@ def verify(
         from migrate_groups.migration.stop import Wait, prove_stopped
         from migrate_groups.offsets.selection import TopicPattern
 
-        how = Wait(wait=seconds, settle=quiet, progress=_say_who_is_there())
+        how = Wait(wait=seconds, settle=quiet, progress=who_is_there())
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
     which = f" {some(topic)} of" if topic else ""
     show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
-
-
-def _say_who_is_there() -> options.Progress:
-    said: list[Mapping[str, list[str]]] = []
-
-    def say(reasons: Mapping[str, list[str]], seconds: float) -> None:
-        running = {group: why for group, why in reasons.items() if why}
-        if running and (not said or said[-1] != running):
-            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
-        said[:] = [running]
-
-    return say

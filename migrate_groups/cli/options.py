@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +37,6 @@ TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help="A topic o
 Settle = Annotated[
     str, typer.Option("--settle", help="How long the group must be quiet, for instance 10s; 0s is none.")
 ]
-
-Progress = Callable[[Mapping[str, list[str]], float], None]
 
 
 def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[str]:

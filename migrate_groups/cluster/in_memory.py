@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from migrate_groups.cluster.ports import (
     Answer,
@@ -11,6 +12,8 @@ from migrate_groups.cluster.ports import (
     GroupDescription,
     LogBounds,
     Member,
+    Operation,
+    Resource,
     TopicDescription,
     TopicPartition,
     WriteAnswer,
@@ -24,6 +27,7 @@ _MOST_METADATA = 4096
 class _Group:
     group_type: str = "classic"
     protocol_type: str = ""
+    assignor: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
 
@@ -35,6 +39,8 @@ class InMemoryCluster:
         self._cluster_id = cluster_id
         self._topics: dict[str, tuple[str, dict[int, LogBounds]]] = {}
         self._groups: dict[str, _Group] = {}
+        self._denied: set[tuple[Resource, Operation]] = set()
+        self._retention: timedelta | None = timedelta(days=7)
         self._created = 0
 
     # What producers, consumers and administrators do.
@@ -61,10 +67,18 @@ class InMemoryCluster:
         bounds = self._topics[topic][1]
         bounds[partition] = LogBounds(start=before, end=bounds[partition].end)
 
-    def join(self, group: str, member: Member) -> None:
-        """Make a classic consumer a member of a group, Stable at once."""
+    def join(
+        self,
+        group: str,
+        member: Member,
+        *,
+        group_type: str = "classic",
+        protocol_type: str = "consumer",
+        assignor: str = "range",
+    ) -> None:
+        """Make somebody, a classic consumer unless said otherwise, a member of a group, Stable at once."""
         joined = self._groups.setdefault(group, _Group())
-        joined.protocol_type = "consumer"
+        joined.group_type, joined.protocol_type, joined.assignor = group_type, protocol_type, assignor
         joined.members[member.member_id] = member
 
     def leave(self, group: str, member_id: str) -> None:
@@ -75,6 +89,14 @@ class InMemoryCluster:
         """Commit as a member does, or as a simple consumer does without being one."""
         committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
         self._groups.setdefault(group, _Group()).committed[partition] = committed
+
+    def deny(self, resource: Resource, *operations: Operation) -> None:
+        """Take permissions from this principal; they are missing from what it is told, and enforced nowhere."""
+        self._denied |= {(resource, operation) for operation in operations}
+
+    def keep_offsets(self, retention: timedelta | None) -> None:
+        """Set how long offsets outlive a group's last member; None: this principal may not know."""
+        self._retention = retention
 
     # GroupReader
 
@@ -92,6 +114,7 @@ class InMemoryCluster:
             state="Stable" if found.members else "Empty",
             group_type=found.group_type,
             protocol_type=found.protocol_type,
+            assignor=found.assignor if found.members else "",
             members=tuple(found.members.values()),
         )
 
@@ -116,6 +139,21 @@ class InMemoryCluster:
     def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
         return {partition: bounds for partition in partitions if (bounds := self._bounds(partition)) is not None}
+
+    def topic_names(self) -> frozenset[str]:
+        """See `GroupReader.topic_names`."""
+        return frozenset(self._topics)
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """See `GroupReader.permissions`."""
+        return {
+            resource: frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+            for resource in resources
+        }
+
+    def offsets_retention(self) -> timedelta | None:
+        """See `GroupReader.offsets_retention`."""
+        return self._retention
 
     # GroupWriter
 

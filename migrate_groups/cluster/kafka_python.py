@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -12,6 +13,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection
@@ -20,6 +22,9 @@ from migrate_groups.cluster.ports import (
     CommittedOffset,
     GroupDescription,
     LogBounds,
+    Operation,
+    Resource,
+    ResourceType,
     TopicDescription,
     TopicPartition,
     WriteAnswer,
@@ -150,6 +155,26 @@ class KafkaPythonReader:
 
         self._connection.run(ask, doing=doing)
         return bounds
+
+    def topic_names(self) -> frozenset[str]:
+        """See `GroupReader.topic_names`."""
+        return self._connection.run(surroundings.topic_names, doing="listing the topics")
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """See `GroupReader.permissions`."""
+        doing = "asking what this principal may do"
+        topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
+        of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing)
+        return {
+            resource: of_topics.get(resource.name)
+            if resource.type is ResourceType.TOPIC
+            else self._connection.run(surroundings.group_permissions(resource.name), doing=doing)
+            for resource in resources
+        }
+
+    def offsets_retention(self) -> timedelta | None:
+        """See `GroupReader.offsets_retention`."""
+        return self._connection.run(surroundings.offsets_retention, doing="asking how long offsets are kept")
 
     def _metadata(self, topics: Iterable[str]) -> list[dict[str, Any]]:
         names = sorted(set(topics))

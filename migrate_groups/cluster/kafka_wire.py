@@ -37,15 +37,16 @@ _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
 
-def describe(group: str) -> Request[Any]:
+def describe(group: str, *, permissions: bool = False) -> Request[Any]:
     """Return the request for one group's DescribedGroup, whatever its protocol type; a missing one is Dead."""
 
     async def request(client: KafkaAdminClient) -> Any:
         coordinator = await client._find_coordinator_id(group)
-        wire = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        # From version 6 on a missing group is an error, which does not say what this principal may do with it.
+        wire = DescribeGroupsRequest(groups=[group], include_authorized_operations=permissions, max_version=5)
         answer = (await client._manager.send(wire, node_id=coordinator)).groups[0]
         error = kafka_errors.for_code(answer.error_code)
-        if error not in (kafka_errors.NoError, kafka_errors.GroupIdNotFoundError):
+        if error is not kafka_errors.NoError:
             raise error(f"describing {group}")
         return answer
 
@@ -74,6 +75,7 @@ def classic_group(answer: Any) -> GroupDescription:
         state=answer.group_state,
         group_type="classic",
         protocol_type=answer.protocol_type,
+        assignor=answer.protocol_data if is_consumer else "",
         members=tuple(_member(member, is_consumer=is_consumer) for member in answer.members),
     )
 

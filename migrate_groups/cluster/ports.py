@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+# The protocol type under which this tool holds a group (`cluster.hold`); a hold that was killed leaves it behind.
+HOLD_PROTOCOL_TYPE = "migrate-groups"
 
 
 class TopicPartition(NamedTuple):
@@ -63,13 +67,15 @@ class Member:
 class GroupDescription:
     """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
 
-    A group that does not exist is ``Dead`` with an empty type.
+    A group that does not exist is ``Dead`` with an empty type. ``assignor`` is the one that a Stable classic group has
+    agreed on; it is gone once the group is Empty (measured).
     """
 
     group: str
     state: str
     group_type: str
     protocol_type: str = ""
+    assignor: str = ""
     members: tuple[Member, ...] = ()
 
     @property
@@ -80,7 +86,7 @@ class GroupDescription:
     @property
     def is_consumer_group(self) -> bool:
         """Whether it is a classic or KIP-848 consumer group, and not Connect's own, a share or a Streams group."""
-        return self.group_type in ("classic", "consumer") and self.protocol_type in ("", "consumer")
+        return self.group_type in ("classic", "consumer") and self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
 
     @property
     def stopped(self) -> bool:
@@ -103,6 +109,31 @@ class LogBounds:
 
     start: int
     end: int
+
+
+class ResourceType(StrEnum):
+    """What an ACL is about, in the words of Kafka's ACLs."""
+
+    GROUP = "Group"
+    TOPIC = "Topic"
+
+
+class Resource(NamedTuple):
+    """A group or a topic that a principal needs permissions on."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}"
+
+
+class Operation(StrEnum):
+    """What a principal may do with a resource, in the words of Kafka's ACLs; Read and Delete imply Describe."""
+
+    DELETE = "Delete"
+    DESCRIBE = "Describe"
+    READ = "Read"
 
 
 class Answer(StrEnum):
@@ -159,6 +190,24 @@ class GroupReader(OffsetsReader, Protocol):
 
     def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
         """Return both ends of each partition's log; a partition that does not exist or has no leader is left out."""
+        ...
+
+    def topic_names(self) -> frozenset[str]:
+        """Return the names of all topics that this principal may describe, Kafka's own included."""
+        ...
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """Return what this principal may do with each of these groups and topics, whether they exist or not (KIP-430).
+
+        Nothing at all: it may not even be described. ``None``: the brokers don't say. Never raises `NotAuthorized`.
+        """
+        ...
+
+    def offsets_retention(self) -> timedelta | None:
+        """Return how long a group's offsets outlive its last member: ``offsets.retention.minutes`` of a broker.
+
+        ``None`` where this principal lacks DescribeConfigs on the cluster, or the brokers know no such setting.
+        """
         ...
 
 

@@ -66,8 +66,10 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
 
 
 def _options(table: dict[str, Any]) -> WriteOptions:
-    _only(table, {"uncommitted", "on_existing", "settle", "guard"}, "[options]")
-    wrong = sorted(key for key, value in table.items() if not isinstance(value, str))
+    _only(table, {"uncommitted", "on_existing", "vanished", "settle", "guard", "any_kind"}, "[options]")
+    if not isinstance(table.get("any_kind", False), bool):
+        raise InvalidInput("any_kind in [options] is neither true nor false")
+    wrong = sorted(key for key, value in table.items() if key != "any_kind" and not isinstance(value, str))
     if wrong:
         raise InvalidInput(f'{some(wrong)} in [options] is no text; expected for instance "refuse" or "10s"')
     options: dict[str, Any] = dict(table)

@@ -9,12 +9,14 @@ from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader
 from migrate_groups.errors import Refused
 from migrate_groups.migration.survey import survey
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.checks.run import run_checks
+from migrate_groups.plan.drift import Reasons, drift
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Plan
 from migrate_groups.plan.propose import propose
-from migrate_groups.text import some
+from migrate_groups.plan.survey import Survey
+from migrate_groups.text import counted, some
 
 
 def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) -> Plan:
@@ -22,12 +24,23 @@ def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) ->
 
     Raises as `GroupReader`; writes nothing.
     """
-    rows = list(snapshot.at_one_moment().rows())
-    facts = survey(reader, rows)
-    changes = propose(rows, facts, options)
-    return Plan(
-        cluster_id=facts.cluster_id, options=options, changes=changes, checks=run_checks(rows, changes, facts, options)
+    return _make(reader, snapshot, options)[0]
+
+
+def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
+    """Return a saved plan, made again from the cluster and the rows that it was made from, with its checks of now.
+
+    What an earlier run of it has written already is unchanged. Raises `Refused` where the plan is stale, naming each
+    partition that is not as it was; and as `GroupReader`.
+    """
+    plan, rows, facts = _make(reader, snapshot, approved.options)
+    if plan.cluster_id != approved.cluster_id:
+        raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
+    _refuse_drifted(
+        drift(approved, plan, rows, facts, resuming=True),
+        "the plan is stale: {} not as when it was made: {}; make a new plan",
     )
+    return plan
 
 
 def plan_at_the_write(reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock) -> Plan:
@@ -37,13 +50,24 @@ def plan_at_the_write(reader: GroupReader, snapshot: Snapshot, shown: Plan, cloc
     `Refused` where a check now forbids the write, or what would be written is not what was shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
-    plan = make_plan(reader, snapshot, shown.options)
+    plan, rows, facts = _make(reader, snapshot, shown.options)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    if plan.content != shown.content:
-        known = set(shown.changes)
-        drifted = [f"{change.group} {change.topic_partition}" for change in plan.changes if change not in known]
-        raise Refused(f"the targets changed since the plan was shown: {some(drifted)}; nothing was written")
+    _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
     return plan
+
+
+def _make(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) -> tuple[Plan, list[Row], Survey]:
+    rows = list(snapshot.at_one_moment().rows())
+    facts = survey(reader, rows)
+    changes = propose(rows, facts, options)
+    checks = run_checks(rows, changes, facts, options)
+    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), rows, facts
+
+
+def _refuse_drifted(reasons: Reasons, message: str) -> None:
+    if reasons:
+        named = [f"{group} {topic}-{number} ({', '.join(why)})" for (group, topic, number), why in reasons.items()]
+        raise Refused(message.format(counted(len(named), "partition"), some(named)) + "; nothing was written")
 
 
 def refuse_forbidden(refusals: Sequence[Check]) -> None:

@@ -21,24 +21,27 @@ _POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """How a stop is waited for.
-
-    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. progress: told, at each look,
-    why each group still runs (empty: it has stopped) and how many seconds have passed.
-    """
-
-    wait: float = 0.0
-    settle: float = 10.0
-    progress: Callable[[Mapping[str, list[str]], float], None] = lambda reasons, seconds: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """A group at one moment: its coordinator's description, and what it has committed on the topics in question."""
 
     description: GroupDescription
     committed: Mapping[TopicPartition, CommittedOffset | None]
+
+
+# Why each group still runs (empty: it has stopped), the looks at them, and how many seconds have passed.
+Progress = Callable[[Mapping[str, list[str]], Mapping[str, Look], float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """How a stop is waited for.
+
+    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. progress: told at each look.
+    """
+
+    wait: float = 0.0
+    settle: float = 10.0
+    progress: Progress = lambda reasons, looks, seconds: None
 
 
 def prove_stopped(
@@ -53,7 +56,7 @@ def prove_stopped(
     while True:
         reasons, looks = _look_twice(reader, groups, clock, how, patterns)
         passed = clock.monotonic() - started
-        how.progress(reasons, passed)
+        how.progress(reasons, looks, passed)
         if not any(reasons.values()):
             return looks
         if passed >= how.wait:

@@ -6,16 +6,36 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from migrate_groups.cluster.ports import GroupReader, TopicPartition
+from migrate_groups.errors import NotAuthorized
 from migrate_groups.offsets.snapshot import Row
-from migrate_groups.plan.survey import Survey
+from migrate_groups.plan.checks.permission import hidden, missing, needed
+from migrate_groups.plan.survey import Surroundings, Survey
+from migrate_groups.text import some
 
 
-def survey(reader: GroupReader, rows: Sequence[Row]) -> Survey:
+def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
+    """Return what surrounds the groups and topics of these rows, each of which names its group.
+
+    Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
+    `GroupReader`.
+    """
+    wanted = needed(rows)
+    permissions = reader.permissions(wanted)
+    if hidden(permissions):
+        lacking = some(missing(wanted, permissions), most=20)
+        raise NotAuthorized(f"not authorized: this principal lacks {lacking}; grant it these permissions")
+    return Surroundings(
+        permissions=permissions, topic_names=reader.topic_names(), offsets_retention=reader.offsets_retention()
+    )
+
+
+def survey(reader: GroupReader, rows: Sequence[Row], surroundings: Surroundings | None = None) -> Survey:
     """Return the facts about the groups, topics and partitions of these rows, each of which names its group.
 
-    Every partition of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an
-    omission. Raises as `GroupReader`.
+    ``surroundings`` are those that are known already; None has them looked at. Every partition of every topic is asked
+    for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as `look_around`.
     """
+    surroundings = surroundings or look_around(reader, rows)
     topics = reader.describe_topics({row.topic for row in rows})
     wanted: dict[str, set[TopicPartition]] = defaultdict(set)
     for row in rows:
@@ -31,4 +51,5 @@ def survey(reader: GroupReader, rows: Sequence[Row]) -> Survey:
         committed={group: reader.committed(group, partitions) for group, partitions in wanted.items()},
         topics=topics,
         bounds=reader.log_bounds(existing),
+        surroundings=surroundings,
     )

@@ -28,19 +28,28 @@ _BYTES_A_PARTITION = 44
 Record = Callable[[Receipt], None]
 
 
-def apply_plan(writer: GroupWriter, witness: OffsetsReader | None, plan: Plan, clock: Clock, record: Record) -> Receipt:
+def apply_plan(
+    writer: GroupWriter,
+    witness: OffsetsReader | None,
+    plan: Plan,
+    clock: Clock,
+    record: Record,
+    earlier: Receipt | None = None,
+) -> Receipt:
     """Write a plan, read it back with both clients, and return the receipt.
 
     ``record`` gets the receipt before the first request and after every answer. ``witness`` None does without the
-    second client. Never raises for a partition: the receipt says what became of each.
+    second client. ``earlier`` is the receipt of a run of the same intent that this one resumes. Never raises for a
+    partition: the receipt says what became of each.
     """
     receipt = Receipt.of(plan, clock.now())
+    if earlier is not None:
+        receipt = _read_back(writer, receipt.resuming(earlier))
     record(receipt)
     for attempt in (1, 2):
         todo = [entry.change for entry in receipt.entries if _to_attempt(entry, attempt)]
         for group, batch in batches(todo):
-            wanted = {change.topic_partition: change.after for change in batch if change.after is not None}
-            receipt = receipt.updated(_answered(batch, writer.alter_offsets(group, wanted), attempt))
+            receipt = receipt.updated(_answered(batch, _send(writer, group, batch), attempt))
             record(receipt)
         receipt = _read_back(writer, receipt)
         record(receipt)
@@ -52,19 +61,33 @@ def apply_plan(writer: GroupWriter, witness: OffsetsReader | None, plan: Plan, c
 
 
 def batches(changes: Sequence[Change], most_bytes: int = _MOST_BYTES) -> Iterator[tuple[str, list[Change]]]:
-    """Yield a group and changes of it that fit one request, counted in the bytes that they take on the broker."""
+    """Yield a group and changes of it that fit one request, counted in the bytes that they take on the broker.
+
+    Offsets that are set and ones that are deleted take different requests.
+    """
     batch: list[Change] = []
     size = 0
     for change in changes:
         metadata = change.after.metadata if change.after else ""
         more = len(change.group.encode()) + len(change.topic) + len(metadata.encode()) + _BYTES_A_PARTITION
-        if batch and (batch[0].group != change.group or size + more > most_bytes):
+        if batch and (_request(batch[0]) != _request(change) or size + more > most_bytes):
             yield batch[0].group, batch
             batch, size = [], 0
         batch.append(change)
         size += more
     if batch:
         yield batch[0].group, batch
+
+
+def _request(change: Change) -> tuple[str, bool]:
+    return change.group, change.after is None
+
+
+def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[TopicPartition, WriteAnswer]:
+    wanted = {change.topic_partition: change.after for change in batch if change.after is not None}
+    if wanted:
+        return writer.alter_offsets(group, wanted)
+    return writer.delete_offsets(group, [change.topic_partition for change in batch])
 
 
 def _to_attempt(entry: Entry, attempt: int) -> bool:

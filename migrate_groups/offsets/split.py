@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -50,6 +50,14 @@ class SplitSpec:
         empty = [target.group for target in self.targets if not target.topics]
         if empty:
             raise InvalidInput(f"target group {some(empty)} has no topics")
+
+    def renamed(self, names: Mapping[str, str]) -> SplitSpec:
+        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for a name that it has not."""
+        unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
+        if unknown:
+            raise InvalidInput(f"the split has no group {some(unknown)} to rename")
+        targets = tuple(replace(target, group=names.get(target.group, target.group)) for target in self.targets)
+        return replace(self, source=names.get(self.source, self.source), targets=targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

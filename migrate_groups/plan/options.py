@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -9,6 +10,7 @@ from migrate_groups.errors import InvalidInput
 
 Uncommitted = Literal["refuse", "end", "start", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
+Vanished = Literal["refuse", "restore"]
 WitnessMode = Literal["auto", "required", "none"]
 
 
@@ -17,20 +19,31 @@ class WriteOptions:
     """The options of a write.
 
     uncommitted: what partitions without a commit get. on_existing: what happens to offsets that a target has already.
+    vanished: whether commits of an old group that have expired since the snapshot are taken from it all the same.
     settle: seconds that the old group must have been quiet. guard: seconds that it is watched after the write.
     witness: whether the second client must answer. restore: a group's own snapshot may be written back to it.
+    any_kind: groups that look like those of Kafka Streams or Connect are taken for plain consumer groups.
     """
 
     uncommitted: Uncommitted = "refuse"
     on_existing: OnExisting = "refuse"
+    vanished: Vanished = "refuse"
     settle: float = 10.0
     guard: float = 30.0
     witness: WitnessMode = "auto"
     restore: bool = False
+    any_kind: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("settle", "guard"):
+            seconds = float(getattr(self, name))
+            if not 0 <= seconds < math.inf:
+                raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds")
+            # 10 and 10.0 are one option, and one hash.
+            object.__setattr__(self, name, seconds)
         _one_of("uncommitted", self.uncommitted, Uncommitted)
         _one_of("on_existing", self.on_existing, OnExisting)
+        _one_of("vanished", self.vanished, Vanished)
         _one_of("witness", self.witness, WitnessMode)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+
+import msgspec
 
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.plan.options import WriteOptions
@@ -86,14 +86,13 @@ class Plan:
     @property
     def intent(self) -> str:
         """Hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
-        moves = [[change.source_group, *change.order] for change in self.changes]
-        return _hash({"cluster_id": self.cluster_id, "options": asdict(self.options), "moves": moves})
+        moves = [(change.source_group, *change.order) for change in self.changes]
+        return _hash(self.cluster_id, self.options, moves)
 
     @property
     def content(self) -> str:
         """Hash of everything that would be written, offsets included; binds a plan made for a stopped group."""
-        changes = [asdict(change) for change in self.changes]
-        return _hash({"cluster_id": self.cluster_id, "options": asdict(self.options), "changes": changes})
+        return _hash(self.cluster_id, self.options, self.changes)
 
     @property
     def verdict(self) -> Verdict:
@@ -115,5 +114,5 @@ def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=lambda change: change.order))
 
 
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def _hash(*values: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Plan
 
 
@@ -35,11 +36,13 @@ class Entry:
 class Receipt:
     """What became of a plan, one entry a change in the plan's order.
 
-    source_moved: what a source group did after its offsets were read; the new groups would process that again.
-    remarks: what a person must know besides, for instance that one client alone confirmed.
+    options: those of the plan, which a way back plans with. source_moved: what a source group did after its offsets
+    were read; the new groups would process that again. remarks: what a person must know besides, for instance that one
+    client alone confirmed.
     """
 
     cluster_id: str
+    options: WriteOptions
     intent: str
     content: str
     started_at: datetime
@@ -52,6 +55,7 @@ class Receipt:
         """Return the receipt of a plan before its first request."""
         return Receipt(
             cluster_id=plan.cluster_id,
+            options=plan.options,
             intent=plan.intent,
             content=plan.content,
             started_at=started_at,
@@ -63,6 +67,15 @@ class Receipt:
                 for change in plan.changes
             ),
         )
+
+    def resuming(self, earlier: Receipt) -> Receipt:
+        """Return the receipt as the continuation of an earlier run of the same intent.
+
+        What that run asked for keeps its pre-image: what is on the broker now may be that run's own write, also where it
+        was killed before it could say so. What is in place is unknown until it is read back, and not written again.
+        """
+        before = {entry.change.order: entry for entry in earlier.entries}
+        return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))
 
     def updated(self, entries: Mapping[tuple[str, str, int], Entry]) -> Receipt:
         """Return the receipt with these entries, by the order of their change, in place of its own."""
@@ -84,3 +97,15 @@ class Receipt:
     def failed(self) -> tuple[Entry, ...]:
         """The entries that are neither confirmed nor unchanged."""
         return tuple(entry for entry in self.entries if entry.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED))
+
+
+def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
+    in_place = entry.outcome is Outcome.UNCHANGED
+    if earlier is None or not (in_place or earlier.attempts):
+        return entry
+    change = replace(entry.change, before=earlier.change.before)
+    if not in_place:
+        return replace(entry, change=change)
+    if change.action is Action.UNCHANGED:
+        return entry
+    return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts))

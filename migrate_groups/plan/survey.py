@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
-from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, LogBounds, TopicDescription, TopicPartition
+from migrate_groups.cluster.ports import (
+    CommittedOffset,
+    GroupDescription,
+    LogBounds,
+    Operation,
+    Resource,
+    TopicDescription,
+    TopicPartition,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What stays as it is over a cut-over, so that it is asked for once, before any downtime.
+
+    permissions: on every group and topic involved; None where the brokers don't say. topic_names: of all topics of the
+    cluster. offsets_retention: how long offsets outlive a group's last member; None where it can't be known.
+    """
+
+    permissions: Mapping[Resource, frozenset[Operation] | None]
+    topic_names: frozenset[str]
+    offsets_retention: timedelta | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +43,4 @@ class Survey:
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
     topics: Mapping[str, TopicDescription]
     bounds: Mapping[TopicPartition, LogBounds]
+    surroundings: Surroundings

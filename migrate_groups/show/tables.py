@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
 from rich.table import Table
+
+from migrate_groups.text import one_line
 
 
 def table(*names: str, **aligned: str) -> Table:
@@ -16,3 +19,8 @@ def table(*names: str, **aligned: str) -> Table:
     for name, side in aligned.items():
         made.add_column(name.replace("_", " "), justify="right" if side == ">" else "left", overflow="fold")
     return made
+
+
+def cell(text: str) -> str:
+    """Return foreign text, such as the name of a group, for a cell: no markup, and on one line."""
+    return escape(one_line(text))

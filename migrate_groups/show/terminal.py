@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from migrate_groups.cluster.ports import GroupDescription
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import Coverage
-from migrate_groups.plan.plan import Action, Change, Plan, Verdict
+from migrate_groups.plan.plan import Plan, Verdict
 from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.show import changes as in_words
+from migrate_groups.show.tables import cell
 from migrate_groups.show.tables import table as new_table
-from migrate_groups.text import counted
+from migrate_groups.text import counted, one_line
 
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
 # A plan of thousands of partitions is for a file; a person looks at the first ones.
@@ -35,8 +36,8 @@ def snapshot_summary(snapshot: Snapshot) -> Table:
     table = new_table("group", "from", "topic", partitions=">", uncommitted=">", lag=">")
     for (group, source, topic), total in _by_topic(list(snapshot.rows())).items():
         table.add_row(
-            escape(group or "-"),
-            escape(source or "-"),
+            cell(group or "-"),
+            cell(source or "-"),
             topic,
             f"{total.partitions:,}",
             f"{total.without_commit:,}",
@@ -49,7 +50,7 @@ def coverage(result: Coverage) -> Table:
     """Return one line a pattern: the group that it is for, and what it matched."""
     table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:
-        table.add_row(escape(group) if group else "(stays)", escape(str(pattern)), ", ".join(topics))
+        table.add_row(cell(group) if group else "(stays)", cell(str(pattern)), ", ".join(topics))
     return table
 
 
@@ -57,7 +58,7 @@ def members(description: GroupDescription) -> RenderableType:
     """Return the group's state and its members with what they are assigned."""
     title = Text.assemble(
         ("group ", "bold"),
-        (description.group, "bold"),
+        (one_line(description.group), "bold"),
         f"  {description.state}, {description.group_type}, {counted(len(description.members), 'member')}",
     )
     if not description.members:
@@ -69,7 +70,7 @@ def members(description: GroupDescription) -> RenderableType:
             held[topic].append(partition)
         assigned = "; ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in held.items())
         name = member.group_instance_id or member.member_id
-        table.add_row(escape(member.client_id), escape(member.host.removeprefix("/")), escape(name), assigned or "-")
+        table.add_row(cell(member.client_id), cell(member.host.removeprefix("/")), cell(name), assigned or "-")
     return Group(title, table)
 
 
@@ -86,16 +87,9 @@ def plan(plan: Plan) -> RenderableType:
     """Return the changes, then the checks."""
     table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
     for change in plan.changes[:_MOST_ROWS]:
-        table.add_row(
-            escape(change.group),
-            change.topic,
-            str(change.partition),
-            _offset(change, 0),
-            _offset(change, 1),
-            _deed(change),
-        )
+        table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change))
     rest = len(plan.changes) - _MOST_ROWS
-    more = [Text(f"… and {counted(rest, 'partition')} more: --format json shows all", style="dim")] if rest > 0 else []
+    more = [Text(f"… and {counted(rest, 'partition')} more: --plan-out saves all", style="dim")] if rest > 0 else []
     return Group(table, *more, checks(plan))
 
 
@@ -103,7 +97,7 @@ def checks(plan: Plan) -> Table:
     """Return one line a check: verdict, name, reason."""
     table = new_table("verdict", "check", "reason")
     for check in plan.checks:
-        table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, escape(check.reason))
+        table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, cell(check.reason))
     return table
 
 
@@ -116,9 +110,9 @@ def receipt(receipt: Receipt) -> RenderableType:
         table = new_table("group", "topic", partition=">", outcome="<", reason="<")
         for entry in receipt.failed[:_MOST_ROWS]:
             change = entry.change
-            table.add_row(escape(change.group), change.topic, str(change.partition), entry.outcome, escape(entry.error))
+            table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
-    lines.extend(Text(remark, style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
+    lines.extend(Text(one_line(remark), style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
     return Group(*lines)
 
 
@@ -131,14 +125,3 @@ def _by_topic(rows: Sequence[Row]) -> dict[tuple[str | None, str | None, str], _
             total.partitions + 1, total.without_commit + (row.offset is None), total.lag + (row.lag or 0)
         )
     return sums
-
-
-def _offset(change: Change, side: int) -> str:
-    committed = (change.before, change.after)[side]
-    return "-" if committed is None else str(committed.offset)
-
-
-def _deed(change: Change) -> str:
-    if change.action is Action.MOVE and change.before and change.after:
-        return f"move {change.after.offset - change.before.offset:+,}"
-    return change.action

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, TopicPartition
+from migrate_groups.cluster.ports import (
+    Answer,
+    CommittedOffset,
+    LogBounds,
+    Operation,
+    Resource,
+    ResourceType,
+    TopicPartition,
+)
 
 
 def test_cluster_id_is_stable(world):
@@ -40,8 +50,11 @@ def test_members_are_seen_with_what_they_hold(world):
     assert member.client_id == "test-app"
     assert member.assignment == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
     assert member.subscription == {topic}
+    assert described.assignor == "range"
     world.leave(joined)
-    assert world.writer.describe_group(group).stopped
+    described = world.writer.describe_group(group)
+    assert described.stopped
+    assert (described.protocol_type, described.assignor) == ("consumer", "")
 
 
 def test_topics_are_described_and_unknown_ones_left_out(world):
@@ -53,6 +66,31 @@ def test_topics_are_described_and_unknown_ones_left_out(world):
     assert described[topic].topic_id
     assert world.writer.describe_topics(["no-such-topic"]) == {}
     assert world.writer.describe_topics([]) == {}
+
+
+def test_all_topics_are_named(world):
+    """Every topic is in the list of all topics; a deleted one is not."""
+    topic, other = world.create_topic(), world.create_topic()
+    assert {topic, other} <= world.writer.topic_names()
+    world.delete_topic(other)
+    assert other not in world.writer.topic_names()
+
+
+def test_permissions_are_told_of_what_exists_and_what_does_not(world):
+    """Where nothing is forbidden, all is permitted: on groups and topics, also on those that do not exist yet."""
+    topic, group, live = world.create_topic(), world.name("group"), world.name("group")
+    world.commit(group, TopicPartition(topic, 0), 1)
+    joined = world.join(live, topic)
+    resources = [Resource(ResourceType.GROUP, name) for name in (group, live, "no-such-group")]
+    resources += [Resource(ResourceType.TOPIC, name) for name in (topic, "no-such-topic")]
+    assert world.writer.permissions(resources) == dict.fromkeys(resources, frozenset(Operation))
+    assert world.writer.permissions([]) == {}
+    world.leave(joined)
+
+
+def test_retention_of_offsets_is_told(world):
+    """How long offsets are kept is a setting of the brokers: seven days unless it was changed."""
+    assert world.writer.offsets_retention() == timedelta(days=7)
 
 
 def test_recreated_topic_has_another_id(world):

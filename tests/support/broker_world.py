@@ -37,6 +37,7 @@ class BrokerWorld:
         self._prefix = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
         self._consumers: list[confluent_kafka.Consumer] = []
+        self._early: dict[confluent_kafka.Consumer, list[str]] = {}
 
     def close(self) -> None:
         for consumer in self._consumers:
@@ -62,6 +63,7 @@ class BrokerWorld:
         until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
 
     def produce(self, topic: str, partition: int, records: int) -> None:
+        self._producer.list_topics(topic, _SECONDS)  # also partitions that were added since
         for number in range(records):
             self._producer.produce(topic, value=f"{topic}-{partition}-{number}", partition=partition)
         assert self._producer.flush(_SECONDS) == 0
@@ -96,8 +98,10 @@ class BrokerWorld:
         self._consumers.append(consumer)
         consumer.subscribe(list(topics))
 
+        early = self._early[consumer] = []
+
         def assigned() -> bool:
-            consumer.poll(0.05)
+            early.extend(self._value(consumer.poll(0.05)))
             return bool(consumer.assignment())
 
         until(assigned)
@@ -109,16 +113,19 @@ class BrokerWorld:
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
         """Return the values of this many records."""
-        values: list[str] = []
+        values = self._early.pop(consumer, [])
 
         def enough() -> bool:
-            message = consumer.poll(0.05)
-            if message is not None and message.error() is None:
-                values.append(message.value().decode())
+            if len(values) < records:
+                values.extend(self._value(consumer.poll(0.05)))
             return len(values) >= records
 
         until(enough)
         return values
+
+    @staticmethod
+    def _value(message: confluent_kafka.Message | None) -> list[str]:
+        return [] if message is None or message.error() else [message.value().decode()]
 
 
 @contextmanager

@@ -18,28 +18,31 @@ def in_range(changes: Sequence[Change], survey: Survey) -> Check:
     Below the start, records are gone already; beyond the end, it is a wrong file.
     """
     below, beyond, unknown = [], [], []
-    for change in changes:
-        bounds = survey.bounds.get(change.topic_partition)
-        if change.after is None or change.action is Action.UNCHANGED:
-            continue
-        offset = change.after.offset
+    written = [
+        (change.topic_partition, change.after.offset)
+        for change in changes
+        if change.after is not None and change.action is not Action.UNCHANGED
+    ]
+    for partition, offset in written:
+        bounds = survey.bounds.get(partition)
         if bounds is None:
-            unknown.append(str(change.topic_partition))
+            unknown.append(str(partition))
         elif offset < bounds.start:
-            below.append(
-                f"{change.topic_partition} at {offset}: {counted(bounds.start - offset, 'record')} gone already"
-            )
+            below.append(f"{partition} at {offset}: {counted(bounds.start - offset, 'record')} gone already")
         elif offset > bounds.end:
-            beyond.append(f"{change.topic_partition} at {offset}: the log ends at {bounds.end}")
-    for found, meaning in (
-        (unknown, "in no log: the partition does not exist or has no leader"),
-        (beyond, "beyond the log's end"),
-        (below, "below the log's start"),
-    ):
-        if found:
-            reason = f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}"
-            return Check(name="in range", verdict=Verdict.REFUSE, reason=reason)
-    return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(changes), 'offset')} within the log")
+            beyond.append(f"{partition} at {offset}: the log ends at {bounds.end}")
+    reasons = [
+        f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}"
+        for found, meaning in (
+            (unknown, "in no log: the partition does not exist or has no leader"),
+            (beyond, "beyond the log's end"),
+            (below, "below the log's start"),
+        )
+        if found
+    ]
+    if reasons:
+        return Check(name="in range", verdict=Verdict.REFUSE, reason="; ".join(reasons))
+    return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(written), 'offset')} within the log")
 
 
 def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
@@ -49,22 +52,33 @@ def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
     stop and the new group's start is lost (measured).
     """
     name = "complete"
-    without = [row for row in rows if row.offset is None]
-    missing = [*without, *absent_partitions(rows, survey)]
+    absent = absent_partitions(rows, survey)
+    missing = [row for row in rows if row.offset is None] + absent
     if not missing:
         return Check(name=name, verdict=Verdict.PASS, reason="every partition of the moved topics has an offset")
-    partitions = some(sorted({row.topic_partition for row in missing}))
-    found = f"{counted(len(missing), 'partition')} without a commit: {partitions}"
-    if all(row.source_group is None for row in missing):
-        return Check(name=name, verdict=Verdict.WARN, reason=f"{found}; nothing is written for them")
+    partitions = {row.topic_partition for row in missing}  # several targets may get the same one
+    count = counted(len(partitions), "partition")
+    if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
+        reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"
+        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+    found = f"{count} without a commit: {some(partitions)}"
+    cut = {row.topic_partition for row in absent if survey.committed[row.source_group or ""].get(row.topic_partition)}
+    if cut:
+        reason = f"{counted(len(cut), 'partition')} with a commit missing from the file: {some(cut)}"
+        advice = "take a new snapshot, or leave them out with --uncommitted leave"
+        return Check(name=name, verdict=Verdict.REFUSE, reason=f"{reason}; {advice}")
     if options.uncommitted == "refuse":
         advice = (
             "--uncommitted start, end or leave says what they get; the new group's auto.offset.reset decides if left"
         )
         return Check(name=name, verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
     if options.uncommitted == "end":
-        late = [row.topic_partition for row in missing if end_while_a_member_was_seen(row) is None]
+        late = {row.topic_partition for row in missing if end_while_a_member_was_seen(row) is None}
         if late:
             reason = f"no log end was read while a member was seen: {some(late)}; --uncommitted start or leave"
             return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
     return Check(name=name, verdict=Verdict.WARN, reason=f"{found}; uncommitted = {options.uncommitted}")
+
+
+def _nothing_is_claimed(missing: Sequence[Row], options: WriteOptions) -> bool:
+    return options.uncommitted == "refuse" and all(row.source_group is None for row in missing)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks import offsets, source, target
+from migrate_groups.plan.checks.kind import kind
+from migrate_groups.plan.checks.permission import permission
+from migrate_groups.plan.checks.retention import retention
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check
 from migrate_groups.plan.survey import Survey
@@ -19,10 +22,14 @@ def run_checks(
         source.cluster(rows, survey),
         source.hand_over(rows),
         source.same_topics(rows, survey),
+        kind(rows, survey, options),
+        permission(rows, survey),
         source.stopped(rows, survey),
         source.not_moved(rows, survey),
+        source.vanished(rows, survey, options),
         target.writable(rows, survey, options),
         target.existing_offsets(rows, changes, survey, options),
         offsets.complete(rows, survey, options),
         offsets.in_range(changes, survey),
+        retention(changes, survey),
     )

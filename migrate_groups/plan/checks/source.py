@@ -7,9 +7,13 @@ from collections.abc import Sequence
 
 from migrate_groups.cluster.ports import GroupDescription, Member
 from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Verdict
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
+
+# Nobody can tell such a member from a live one (measured).
+_LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
 
 
 def cluster(rows: Sequence[Row], survey: Survey) -> Check:
@@ -28,6 +32,8 @@ def hand_over(rows: Sequence[Row]) -> Check:
     """Say where rows claim no source group: then nobody is asked whether somebody still consumes."""
     sources = {row.source_group for row in rows if row.source_group is not None}
     without = sum(row.source_group is None for row in rows)
+    if not rows:
+        return _refuse("hand-over", "the file has no offsets")
     if without:
         return _warn("hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked")
     return _passed("hand-over", f"handed over by {some(sources)}")
@@ -42,9 +48,6 @@ def stopped(rows: Sequence[Row], survey: Survey) -> Check:
     missing = [group for group in topics if not survey.groups[group].exists]
     if missing:
         return _refuse("stopped", f"source group {some(missing)} does not exist")
-    foreign = [group for group in topics if not survey.groups[group].is_consumer_group]
-    if foreign:
-        return _refuse("stopped", f"source group {some(foreign)} is not a consumer group: {_kind(survey, foreign)}")
     reasons = [
         f"{group}: {reason}"
         for group, moved in sorted(topics.items())
@@ -59,19 +62,22 @@ def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
     """Return why a group still consumes these topics (None: any); empty where it has stopped.
 
     By topic, any state but Stable and Empty means wait: KIP-848 members that are revoking show a topic nowhere and
-    still commit it, and classic ones that rebalance show no subscriptions (measured).
+    still commit it, and classic ones that rebalance show no subscriptions (measured). So does a Stable group whose
+    members, or what they hold, can't be seen.
     """
     if group.stopped:
         return []
-    if topics is None or group.state != "Stable":
+    if topics is None or group.state != "Stable" or not group.members or not group.is_consumer_group:
         holders = group.members
-        lead = f"is {group.state} with {counted(len(holders), 'member')}"
+        lead = f"is {group.state}" + (f" with {counted(len(holders), 'member')}" if holders else "")
     else:
         holders = tuple(member for member in group.members if member.topics & topics)
         lead = f"{counted(len(holders), 'member')} still assigned or subscribed to {some(topics)}"
         if not holders:
             return []
-    return [lead + (f" ({some([describe_member(member) for member in holders], most=3)})" if holders else "")]
+    if holders:
+        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {_LINGERS})"
+    return [lead]
 
 
 def describe_member(member: Member) -> str:
@@ -81,19 +87,41 @@ def describe_member(member: Member) -> str:
 
 
 def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
-    """What the source groups have committed is what the snapshot holds."""
-    moved = []
+    """What the source groups have committed is what the snapshot holds; what they no longer have is for `vanished`."""
+    moved = {}  # by partition of a source: several targets may get the same one
     for row in rows:
         if row.source_group is None:
             continue
         now = survey.committed[row.source_group].get(row.topic_partition)
-        if (now.offset if now else None) != row.offset:
-            moved.append(f"{row.topic_partition} {_from_to(row.offset, now.offset if now else None)}")
+        if now is not None and now.offset != row.offset:
+            moved[row.source_group, row.topic_partition] = f"{row.topic_partition} {_from_to(row.offset, now.offset)}"
     if not moved:
         return _passed("not moved", "the source groups stand where the snapshot saw them")
-    reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {some(moved, most=3)}; take a new snapshot"
+    examples = some(moved.values(), most=3)
+    reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
     live = any(not survey.groups[row.source_group].stopped for row in rows if row.source_group is not None)
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
+
+
+def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """What the source groups had committed, they still have.
+
+    Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
+    group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds.
+    """
+    gone = {
+        (row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}"
+        for row in rows
+        if row.source_group is not None
+        and row.offset is not None
+        and survey.committed[row.source_group].get(row.topic_partition) is None
+    }
+    if not gone:
+        return _passed("vanished", "no commit has expired since the snapshot")
+    found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
+    if options.vanished == "refuse":
+        return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
+    return _warn("vanished", f"{found}; handed over all the same")
 
 
 def same_topics(rows: Sequence[Row], survey: Survey) -> Check:
@@ -107,15 +135,8 @@ def same_topics(rows: Sequence[Row], survey: Survey) -> Check:
     return _passed("topics", f"{counted(len({row.topic for row in rows}), 'topic')}, as in the snapshot")
 
 
-def _from_to(before: int | None, now: int | None) -> str:
-    if before is None or now is None:
-        return f"{'nothing' if before is None else before} → {'nothing' if now is None else now}"
-    return f"{before} → {now} ({now - before:+,})"
-
-
-def _kind(survey: Survey, groups: Sequence[str]) -> str:
-    kinds = {f"{survey.groups[group].group_type} {survey.groups[group].protocol_type}".strip() for group in groups}
-    return some(kinds)
+def _from_to(before: int | None, now: int) -> str:
+    return f"nothing → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
 
 
 def _passed(name: str, reason: str) -> Check:

@@ -8,20 +8,18 @@ from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check, Verdict
+from migrate_groups.plan.propose import absent_partitions
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
 
 def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
-    """Every target is missing or an Empty consumer group, and no source: the coordinator refuses others (error 25)."""
+    """Every target is missing or Empty, and no source: the coordinator refuses groups with members (error 25)."""
     targets = sorted({row.group for row in rows if row.group is not None})
     both = sorted(set(targets) & {row.source_group for row in rows if row.source_group is not None})
     if both and not options.restore:
         return Check(name="targets", verdict=Verdict.REFUSE, reason=f"group {some(both)} is source and target")
     described = [survey.groups[group] for group in targets]
-    foreign = [group.group for group in described if group.exists and not group.is_consumer_group]
-    if foreign:
-        return Check(name="targets", verdict=Verdict.REFUSE, reason=f"{some(foreign)} is not a consumer group")
     live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
     if live:
         reason = f"{some(live, most=3)}; stop its members: offsets are written to groups without members only"
@@ -32,13 +30,18 @@ def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
 
 
 def existing_offsets(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
-    """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do."""
-    wanted = {(row.group, row.topic_partition): row.offset for row in rows if row.offset is not None}
+    """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
+
+    That holds for partitions that get nothing as well: their new group would start at what it has.
+    """
+    planned = {(change.group, change.topic_partition): change.after for change in changes}
     differing = []
-    for change in changes:
-        want = wanted.get((change.group, change.topic_partition))
-        if change.before is not None and want is not None and change.before.offset != want:
-            differing.append(f"{change.group} {change.topic_partition} is at {change.before.offset}, not {want}")
+    for row in [*rows, *absent_partitions(rows, survey)]:
+        before = survey.committed[row.group].get(row.topic_partition) if row.group else None
+        wanted = row.committed or planned.get((row.group or "", row.topic_partition))
+        if before is not None and (wanted is None or before.offset != wanted.offset):
+            instead = f"not {wanted.offset}" if wanted else "and is left there"
+            differing.append(f"{row.group} {row.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(change.before is not None for change in changes)
         return Check(

@@ -1,0 +1,117 @@
+"""A plan on the command line: what it is made from, how it is shown, where it is saved."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+
+import typer
+
+from migrate_groups.cli.console import load_table, show
+from migrate_groups.errors import UsageError
+
+if TYPE_CHECKING:
+    from migrate_groups.cluster.ports import GroupReader
+    from migrate_groups.files.plan_json import PlanFile
+    from migrate_groups.offsets.snapshot import Snapshot
+    from migrate_groups.plan.options import WriteOptions
+    from migrate_groups.plan.plan import Plan
+
+PlanFormat = Literal["table", "markdown", "json"]
+FormatOption = Annotated[
+    PlanFormat, typer.Option("--format", help="How the plan is shown; markdown is made for a pull request's comment.")
+]
+PlanOut = Annotated[
+    Path | None, typer.Option("--plan-out", metavar="PLAN", help="Save the plan: a .json file, which apply takes.")
+]
+
+
+class PlanInput(NamedTuple):
+    """What a plan is made from: rows that name their groups, options; ``approved``: a saved plan, to be made again."""
+
+    rows: Snapshot
+    options: WriteOptions
+    approved: Plan | None
+
+    def plan(self, reader: GroupReader) -> Plan:
+        """Return the plan. Raises `Refused` where a saved one is stale; and as `GroupReader`."""
+        from migrate_groups.migration.prepare import make_again, make_plan
+
+        if self.approved:
+            return make_again(reader, self.rows, self.approved)
+        return make_plan(reader, self.rows, self.options)
+
+
+def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool) -> PlanInput:
+    """Return what to plan from a snapshot or a saved plan; ``given`` are options, None where they were not.
+
+    Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
+    """
+    from migrate_groups.offsets.regroup import name_groups
+    from migrate_groups.plan.options import WriteOptions
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    saved = _saved_plan(file)
+    if saved is None:
+        options = WriteOptions(**chosen)
+        rows = name_groups(load_table(file), to_group or [], fan_out=fan_out, restore=options.restore)
+        return PlanInput(rows, options, None)
+    if to_group or fan_out:
+        raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
+    for name, value in chosen.items():
+        if value != getattr(saved.plan.options, name):
+            option = name.replace("_", "-")
+            reviewed = getattr(saved.plan.options, name)
+            raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
+    return PlanInput(saved.rows, saved.plan.options, saved.plan)
+
+
+def check_plan_out(path: Path | None, *, force: bool) -> None:
+    """Check before any work that the plan can be saved. Raises `InvalidInput` or `UsageError`."""
+    if path is None:
+        return
+    if path.suffix.lower() != ".json":
+        raise UsageError(f"--plan-out {path}: expected a .json file; --format json prints the plan")
+    from migrate_groups.files.safe_write import check_writable
+
+    check_writable(path, replace=force)
+
+
+def show_plan(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
+    """Save the plan where ``plan_out`` says, and print it on stdout."""
+    if plan_out is not None:
+        from migrate_groups.files import plan_json
+        from migrate_groups.files.safe_write import write_whole
+
+        write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows)), replace=force)
+    if output_format == "table":
+        from migrate_groups.show import terminal
+
+        show(terminal.plan(plan))
+    else:
+        sys.stdout.buffer.write(_document(plan, rows, output_format, plan_out))
+        sys.stdout.buffer.flush()
+
+
+def _document(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None) -> bytes:
+    if output_format == "markdown":
+        from migrate_groups.show import markdown
+
+        return markdown.plan(plan, plan_out.name if plan_out else None).encode()
+    from migrate_groups.files import plan_json
+
+    return plan_json.to_bytes(plan, rows)
+
+
+def _saved_plan(file: Path) -> PlanFile | None:
+    from migrate_groups.files import plan_json
+
+    if file.suffix.lower() == ".json":
+        return plan_json.load(file)
+    # Without reading it: a snapshot on stdin is read by whoever knows its formats.
+    if str(file) == "-" and cast("BufferedReader", sys.stdin.buffer).peek(1)[:1] == b"{":
+        return plan_json.read(sys.stdin.buffer.read(), "standard input")
+    return None

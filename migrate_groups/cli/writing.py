@@ -1,0 +1,96 @@
+"""What every writing command does around the one write path: show, ask, keep the receipt, watch, conclude."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from migrate_groups.cli.console import SystemClock, show, talk
+from migrate_groups.errors import PartlyApplied, Refused, UsageError
+from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.cluster.ports import GroupWriter
+    from migrate_groups.cluster.witness import Witness
+    from migrate_groups.plan.plan import Plan
+    from migrate_groups.plan.receipt import Receipt
+
+
+class Journal:
+    """The receipt's file: what an earlier run of the same intent left in it is resumed, any other is left alone."""
+
+    def __init__(self, path: Path) -> None:
+        from migrate_groups.files.safe_write import check_writable
+
+        check_writable(path, replace=True)
+        self.path = path
+
+    def earlier(self, plan: Plan) -> Receipt | None:
+        """Return the receipt of the run that this plan resumes. Raises `UsageError` where the file is another's."""
+        from migrate_groups.files import receipt_json
+
+        if not self.path.exists():
+            return None
+        receipt = receipt_json.load(self.path)
+        if receipt.intent != plan.intent:
+            raise UsageError(f"{self.path} is the receipt of another migration; move it away, or name another file")
+        return receipt
+
+    def record(self, receipt: Receipt) -> None:
+        """Write the receipt, whole and fsynced."""
+        from migrate_groups.files import receipt_json
+        from migrate_groups.files.safe_write import write_whole
+
+        content = receipt_json.to_bytes(receipt)
+        write_whole(self.path, lambda stream: stream.write(content), replace=True)
+
+
+def check_can_ask(*, yes: bool) -> None:
+    """Raise `UsageError` where nobody can be asked and nobody said yes."""
+    if not (yes or sys.stdin.isatty()):
+        raise UsageError("nobody can be asked here: pass --yes to write, or --dry-run to look")
+
+
+def agree(plan: Plan, *, yes: bool) -> None:
+    """Ask whether the plan shall be written. Raises `Refused` for a no."""
+    number = len(plan.to_write())
+    if not yes and number and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
+        raise Refused("the answer was no; nothing was written")
+
+
+def carry_out(
+    writer: GroupWriter, second: Witness, plan: Plan, journal: Journal, *, earlier: Receipt | None, done: str
+) -> Receipt:
+    """Write the plan, say ``done`` once it is read back, watch the old groups, and return the receipt."""
+    from migrate_groups.migration.guard import guard
+    from migrate_groups.migration.write import apply_plan
+
+    clock = SystemClock()
+    witness = None if plan.options.witness == "none" else second
+    receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier)
+    if receipt.failed or receipt.source_moved:
+        return receipt
+    talk(done)
+    if plan.options.guard and any(change.source_group for change in plan.changes):
+        talk(f"the old group is watched for {plan.options.guard:g} s")
+        receipt = guard(writer, receipt, plan.options.guard, clock)
+        journal.record(receipt)
+    return receipt
+
+
+def finish(receipt: Receipt, journal: Journal) -> None:
+    """Show what became of every partition. Raises `PartlyApplied` where it is not what was asked for."""
+    from migrate_groups.show import terminal
+
+    talk(f"receipt: {journal.path}")
+    show(terminal.receipt(receipt))
+    if receipt.failed:
+        raise PartlyApplied(f"{counted(len(receipt.failed), 'partition')} not confirmed; the receipt says which")
+    if receipt.source_moved:
+        raise PartlyApplied(
+            f"{receipt.source_moved[0]}; stop it, and before the new groups start: "
+            f"migrate-groups rollback {journal.path}, or apply a new snapshot"
+        )

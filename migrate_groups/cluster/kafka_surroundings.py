@@ -1,0 +1,78 @@
+"""What surrounds a migration, through kafka-python: permissions, the topics there are, how long offsets are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient
+from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import MetadataRequest
+
+from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.ports import Operation
+
+_OPERATIONS = {
+    ACLOperation.DELETE: Operation.DELETE,
+    ACLOperation.DESCRIBE: Operation.DESCRIBE,
+    ACLOperation.READ: Operation.READ,
+}
+_RETENTION = "offsets.retention.minutes"
+
+Permissions = frozenset[Operation] | None
+
+
+def group_permissions(group: str) -> wire.Request[Permissions]:
+    """Return the request for what this principal may do with a group; without Describe that is nothing."""
+
+    async def request(client: KafkaAdminClient) -> Permissions:
+        try:
+            answer = await wire.describe(group, permissions=True)(client)
+        except kafka_errors.GroupAuthorizationFailedError:
+            return frozenset()
+        return _permissions(answer.authorized_operations)
+
+    return request
+
+
+def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
+    """Return the request for what this principal may do with topics; without Describe that is nothing."""
+
+    async def request(client: KafkaAdminClient) -> Mapping[str, Permissions]:
+        topic_class = MetadataRequest.MetadataRequestTopic
+        asked = MetadataRequest(
+            topics=[topic_class(name=topic) for topic in topics],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
+        answers = (await client._manager.send(asked)).topics
+        hidden = kafka_errors.TopicAuthorizationFailedError.errno
+        return {
+            answer.name: frozenset() if answer.error_code == hidden else _permissions(answer.authorized_operations)
+            for answer in answers
+        }
+
+    return request
+
+
+def _permissions(bits: Collection[int] | None) -> Permissions:
+    permitted = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
+    # What was just described may be described: an answer without that is none.
+    return permitted if Operation.DESCRIBE in permitted else None
+
+
+async def topic_names(client: KafkaAdminClient) -> frozenset[str]:
+    """Return the name of every topic that this principal may describe."""
+    answer = await client._manager.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    return frozenset(topic.name for topic in answer.topics)
+
+
+async def offsets_retention(client: KafkaAdminClient) -> timedelta | None:
+    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None where it does not say."""
+    broker = str(min(broker.node_id for broker in client._manager.cluster.brokers()))
+    asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
+    answer: dict[str, Any] = await client._async_describe_configs([asked], config_filter="all")
+    config = answer["broker"][broker].get(_RETENTION)
+    return timedelta(minutes=int(config["value"])) if config else None

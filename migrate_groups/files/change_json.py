@@ -1,0 +1,67 @@
+"""One change of a plan as JSON: a line of a plan's file, and of a receipt's."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.files.strict_json import Strict
+from migrate_groups.plan.plan import Action, Change
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Topic = Annotated[str, msgspec.Meta(pattern=r"\A[a-zA-Z0-9._-]{1,249}\Z")]
+Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class CommittedJson(Strict, frozen=True):
+    """A committed offset; null in place of it where nothing is committed."""
+
+    offset: Int64
+    leader_epoch: Int32 | None
+    metadata: str
+
+
+class ChangeJson(Strict, frozen=True):
+    """A change. ``action`` says what it does to a reader of the file; it follows from ``before`` and ``after``."""
+
+    action: Action
+    source_group: Name | None
+    group: Name
+    topic: Topic
+    partition: Int32
+    before: CommittedJson | None
+    after: CommittedJson | None
+
+
+_Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | None, CommittedJson | None]
+
+
+def cells(change: Change) -> _Cells:
+    """Return the values of a `ChangeJson`, in their order."""
+    before, after = _json(change.before), _json(change.after)
+    return change.action, change.source_group, change.group, change.topic, change.partition, before, after
+
+
+def value(found: ChangeJson) -> Change:
+    """Return the change in JSON."""
+    return Change(
+        source_group=found.source_group,
+        group=found.group,
+        topic=found.topic,
+        partition=found.partition,
+        before=_committed(found.before),
+        after=_committed(found.after),
+    )
+
+
+def _json(committed: CommittedOffset | None) -> CommittedJson | None:
+    return None if committed is None else CommittedJson(committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def _committed(found: CommittedJson | None) -> CommittedOffset | None:
+    if found is None:
+        return None
+    return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

@@ -1,0 +1,81 @@
+"""The folder of one migration: everything that a review, a way back or a proof needs later."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.files import plan_json, reset_csv, tables
+from migrate_groups.files.safe_write import write_whole
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """The files of a run.
+
+    ``spec.toml``, ``before.parquet`` (the old group when it had stopped), ``split.parquet`` (the same rows under their
+    new groups), ``plan.json``, ``offsets.csv`` (for Kafka's own tool) and ``receipt.json``.
+    """
+
+    folder: Path
+
+    @staticmethod
+    def beside(spec: Path) -> RunDir:
+        """Return the folder that belongs to a spec: ``<SPEC>.run`` beside it."""
+        return RunDir(spec.with_name(f"{spec.name}.run"))
+
+    @property
+    def receipt(self) -> Path:
+        """The receipt."""
+        return self.folder / "receipt.json"
+
+    @property
+    def before(self) -> Path:
+        """The old group's snapshot from when it had stopped."""
+        return self.folder / "before.parquet"
+
+    @property
+    def split(self) -> Path:
+        """The rows of `before` under their new groups."""
+        return self.folder / "split.parquet"
+
+    @contextmanager
+    def opened(self, spec: Path) -> Iterator[None]:
+        """Make the folder with the spec in it, and keep every other run out of it meanwhile.
+
+        Raises `InvalidInput` where it can't be made, `Refused` where another run is at it.
+        """
+        try:
+            self.folder.mkdir(exist_ok=True)
+            shutil.copyfile(spec, self.folder / "spec.toml")
+            lock = FileLock(self.folder / ".lock", timeout=0)
+            lock.acquire()
+        except Timeout as error:
+            raise Refused(f"another run is at work in {self.folder}; nothing was written") from error
+        except OSError as error:
+            raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def save(self, before: Snapshot, named: Snapshot, plan: Plan) -> None:
+        """Write what the write is made from, before it."""
+        tables.save(before, self.before, replace=True)
+        tables.save(named, self.split, replace=True)
+        document, offsets = plan_json.to_bytes(plan, named), reset_csv.to_bytes(named)[0]
+        write_whole(self.folder / "plan.json", lambda file: file.write(document), replace=True)
+        write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
+
+
+def receipt_in(path: Path) -> Path:
+    """Return the receipt that a path means: the file itself, or the one in a run directory."""
+    return RunDir(path).receipt if path.is_dir() else path

@@ -1,0 +1,103 @@
+"""JSON documents that are written and read strictly: typed, versioned, and with a checksum of their own.
+
+The same document is the same bytes: one line an item of a list, so that a review shows which of them changed. Loading
+takes what a formatter or a checkout does to white space, and nothing else: a document that was edited is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.text import one_line, some
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A JSON object that has exactly these fields."""
+
+
+class Document(Strict, frozen=True, kw_only=True):
+    """A whole file. ``checksum``: SHA-256 of the file's bytes as written, with an empty checksum."""
+
+    schema: str
+    schema_version: int
+    checksum: str = ""
+
+
+class _Header(msgspec.Struct):
+    schema: str
+    schema_version: int
+
+
+_NO_CHECKSUM = b'"checksum": ""'
+
+Kind = TypeVar("Kind", bound=Document)
+
+
+def read(path: Path) -> bytes:
+    """Return the bytes of a file. Raises `InvalidInput` where there is none, or it can't be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no file {path}") from error
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
+    """Return the document in these bytes of the file ``name``.
+
+    Raises `InvalidInput`: no JSON, another schema or version, an unknown or missing field, a wrong type, edited.
+    """
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+        if header.schema != schema:
+            raise InvalidInput(f"{name} is {one_line(header.schema)[:60]!r}; expected {schema!r}")
+        if header.schema_version != version:
+            later = "; a later migrate-groups wrote it: install that" if header.schema_version > version else ""
+            raise InvalidInput(f"{name} has schema version {header.schema_version}; this reads {version}{later}")
+        document = msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{name} is no {schema.rpartition('/')[2]}: {one_line(str(error))}") from error
+    if document.checksum != _checksum(_lines(msgspec.structs.replace(document, checksum=""))):
+        raise InvalidInput(f"{name} was edited after it was written: its checksum differs; make it anew")
+    return document
+
+
+def options(found: dict[str, Any], name: str) -> WriteOptions:
+    """Return the options of a write. Raises `InvalidInput` where one is unknown, missing or not as it must be."""
+    known = {field.name for field in fields(WriteOptions)}
+    if found.keys() != known:
+        raise InvalidInput(f"{name}: the options are {some(found)}; expected {', '.join(sorted(known))}")
+    try:
+        return msgspec.convert(found, WriteOptions)
+    except (msgspec.ValidationError, InvalidInput) as error:
+        raise InvalidInput(f"{name}: options: {one_line(str(error))}") from error
+
+
+def encode(document: Document) -> bytes:
+    """Return the bytes of a document's file, with its checksum."""
+    text = _lines(document)
+    return text.replace(_NO_CHECKSUM, b'"checksum": "%s"' % _checksum(text).encode(), 1)
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _lines(document: Document) -> bytes:
+    lines = []
+    for field in document.__struct_fields__:
+        value = getattr(document, field)
+        if isinstance(value, tuple) and value:
+            text = b"[\n  " + b",\n  ".join(map(msgspec.json.encode, value)) + b"\n ]"
+        else:
+            text = msgspec.json.encode(value)
+        lines.append(b' "%s": %s' % (field.encode(), text))
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"

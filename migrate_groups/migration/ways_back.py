@@ -1,0 +1,199 @@
+"""The two ways back from a migration, and the clean-up after it. Each is a plan for the one write path.
+
+Before the new groups have run, `rollback` restores what was there. Once they have, `hand_back` moves the stopped old
+group forward to where they are. `delete_source_offsets` is for the day after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader
+from migrate_groups.errors import Refused
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.plan.checks.source import running
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.plan.receipt import Entry, Receipt
+from migrate_groups.text import counted, some
+
+
+def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
+    """Return the plan that restores the pre-image of a receipt and deletes the offsets that it created.
+
+    It refuses where a new group has members, or has committed since: those records would be processed twice. Raises
+    as `GroupReader`.
+    """
+    # Also what was never answered for or attempted, as far as the receipt knows: a killed run may have sent it.
+    written = [entry for entry in receipt.entries if entry.change.action is not Action.UNCHANGED]
+    committed = _committed(reader, [entry.change for entry in written])
+    changes = sorted_changes(
+        Change(
+            source_group=None,
+            group=entry.change.group,
+            topic=entry.change.topic,
+            partition=entry.change.partition,
+            before=committed[entry.change.order],
+            after=entry.change.before,
+        )
+        for entry in written
+    )
+    return Plan(
+        cluster_id=reader.cluster_id(),
+        options=receipt.options,
+        changes=changes,
+        checks=(
+            _same_cluster(reader, receipt),
+            _nobody_in(reader, {change.group for change in changes}),
+            _not_committed_since(written, changes),
+        ),
+    )
+
+
+def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
+    """Return the new groups' offsets now, as a hand-over to the groups that they came from, and the options for it.
+
+    The old group is moved forward only. Raises `Refused` where the receipt names no old group or two new groups share
+    one of its partitions; `GroupNotFound`; and as `GroupReader`.
+    """
+    origin = {entry.change.order: entry.change.source_group for entry in receipt.entries}
+    if None in origin.values():
+        raise Refused("the receipt has offsets without a source group: there is no old group to hand them back to")
+    groups = sorted({group for group, _, _ in origin})
+    taken = [row for row in take_snapshot(reader, groups, clock).rows() if _key(row) in origin]
+    rows = [row._replace(group=origin[_key(row)], source_group=row.group) for row in taken]
+    shared = {(row.group, row.topic_partition) for row in rows}
+    if len(shared) < len(rows):
+        raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one old group")
+    options = WriteOptions(
+        on_existing="forward",
+        uncommitted="leave",
+        settle=receipt.options.settle,
+        guard=0.0,
+        witness=receipt.options.witness,
+    )
+    return Snapshot.of_rows(rows), options
+
+
+def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
+    """Return the plan that deletes the moved partitions' offsets from the old group, so that its lag is true.
+
+    It refuses where a new group stands nowhere or behind what was handed over to it, where the old group moved since,
+    and where a member of it still holds the topics. Raises as `GroupReader`.
+    """
+    moved = [entry.change for entry in receipt.entries if entry.change.source_group and entry.change.after]
+    now_new = _committed(reader, moved)
+    as_source = [_of_source(change) for change in moved]
+    now_old = _committed(reader, as_source)
+    behind = [
+        f"{change.group} {change.topic_partition}" for change in moved if _stands_behind(now_new[change.order], change)
+    ]
+    still = {source.order: change for change, source in zip(moved, as_source, strict=True)}
+    changed = [
+        str(change.topic_partition)
+        for order, change in still.items()
+        if (now := now_old[order]) and change.after and now.offset != change.after.offset
+    ]
+    changes = sorted_changes(
+        Change(
+            source_group=None,
+            group=source.group,
+            topic=source.topic,
+            partition=source.partition,
+            before=now_old[source.order],
+            after=None,
+        )
+        for source in {source.order: source for source in as_source}.values()
+    )
+    topics: dict[str, set[str]] = {}
+    for change in changes:
+        topics.setdefault(change.group, set()).add(change.topic)
+    return Plan(
+        cluster_id=reader.cluster_id(),
+        options=receipt.options,
+        changes=changes,
+        checks=(
+            _same_cluster(reader, receipt),
+            _check("taken over", behind, "not taken over yet", "every new group stands at or after what it was handed"),
+            _check("not moved", changed, "moved in the old group since", "the old group has not moved since"),
+            _nobody_holds(reader, topics),
+        ),
+    )
+
+
+def _key(row: Row) -> tuple[str, str, int]:
+    return row.group or "", row.topic, row.partition
+
+
+def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str, str, int], CommittedOffset | None]:
+    found = {}
+    for group in {change.group for change in changes}:
+        of_group = [change for change in changes if change.group == group]
+        answers = reader.committed(group, [change.topic_partition for change in of_group])
+        found.update({change.order: answers[change.topic_partition] for change in of_group})
+    return found
+
+
+def _of_source(change: Change) -> Change:
+    return Change(
+        source_group=None,
+        group=change.source_group or "",
+        topic=change.topic,
+        partition=change.partition,
+        before=None,
+        after=change.after,
+    )
+
+
+def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
+    return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)
+
+
+def _same_cluster(reader: GroupReader, receipt: Receipt) -> Check:
+    here = reader.cluster_id()
+    return _check(
+        "cluster", [] if here == receipt.cluster_id else [receipt.cluster_id], "another cluster", f"this is {here}"
+    )
+
+
+def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
+    live = [
+        f"{group} {reason}"
+        for group in sorted(groups)
+        if (described := reader.describe_group(group)).exists
+        for reason in running(described, None)
+    ]
+    return _check(
+        "targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing was written"
+    )
+
+
+def _nobody_holds(reader: GroupReader, topics: dict[str, set[str]]) -> Check:
+    live = [
+        f"{group} {reason}"
+        for group, held in topics.items()
+        if (described := reader.describe_group(group)).exists
+        for reason in running(described, held)
+    ]
+    return _check("stopped", live, "still consumed", "no member holds the moved topics")
+
+
+def _not_committed_since(written: Sequence[Entry], changes: Sequence[Change]) -> Check:
+    now = {change.order: change.before for change in changes}
+    since = [
+        f"{entry.change.group} {entry.change.topic_partition}"
+        for entry in written
+        if now[entry.change.order] not in (entry.change.after, entry.change.before)
+    ]
+    advice = "; hand-back moves the old group forward instead" if since else ""
+    return _check("not committed since", since, f"committed since{advice}", "nobody has committed since")
+
+
+def _check(name: str, found: Sequence[str], complaint: str, passed: str) -> Check:
+    if not found:
+        return Check(name=name, verdict=Verdict.PASS, reason=passed)
+    return Check(
+        name=name, verdict=Verdict.REFUSE, reason=f"{counted(len(found), 'case')}: {some(found, 3)}: {complaint}"
+    )

@@ -1,0 +1,29 @@
+"""A change and a plan in the few words that every view uses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.plan.plan import Action, Change
+from migrate_groups.text import counted
+
+
+def cells(change: Change) -> tuple[str, str, str]:
+    """Return the offset before and after, ``-`` where nothing is committed, and what is done: ``move +1,200``."""
+    deed: str = change.action
+    if change.action is Action.MOVE and change.before and change.after:
+        deed = f"move {change.after.offset - change.before.offset:+,}"
+    return _offset(change.before), _offset(change.after), deed
+
+
+def tally(changes: Iterable[Change]) -> str:
+    """Return ``9 partitions (6 create, 3 unchanged)``."""
+    counts = Counter(change.action for change in changes)
+    deeds = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
+    return f"{counted(counts.total(), 'partition')} ({deeds or 'nothing to do'})"
+
+
+def _offset(committed: CommittedOffset | None) -> str:
+    return "-" if committed is None else str(committed.offset)

@@ -1,0 +1,99 @@
+"""A first look at both sides: can they be compared at all? One job with one row of result, whatever their size."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.errors import InvalidInput
+
+_FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE"
+
+
+def align(asked: DataFrame, after: DataFrame) -> tuple[str, tuple[str, ...]]:
+    """The cluster id that a null one stands for (empty if no row has any), and hints for the reader of the verdict.
+
+    Args:
+        asked: BEFORE under its expected groups (`reconcile.expected`).
+        after: AFTER, any groups.
+
+    Raises:
+        InvalidInput: a side has no rows or rows without a group; the clusters differ, or nobody can tell which of
+            several a row without a cluster id is of; no expected group is in AFTER.
+    """
+    look = _look(asked, after)
+    if not look["before_rows"]:
+        raise InvalidInput("nothing to compare: BEFORE has no rows, or none that the split names")
+    if not look["after_rows"]:
+        raise InvalidInput("AFTER has no rows: take a snapshot of the groups that were handed over to")
+    if look["groupless"]:
+        raise InvalidInput("a row has no group, so nobody can tell where its offset belongs: add a group column")
+    cluster_id = _missing_cluster(look)
+    if not look["shared"]:
+        example = look["before_only_example"]
+        raise InvalidInput(
+            f"AFTER has no group that is expected, such as {example!r}: take a snapshot of the new groups"
+            if look["handed_over"]
+            else f"no group of AFTER is expected from BEFORE: {_FOLLOW}"
+        )
+    return cluster_id, _hints(look)
+
+
+def _look(asked: DataFrame, after: DataFrame) -> Row:
+    is_before, cluster = F.col("is_before"), F.col("cluster_id")
+    columns = ("group", "cluster_id", "source_group")
+    rows = asked.select(F.lit(True).alias("is_before"), *columns).union(
+        after.select(F.lit(False).alias("is_before"), *columns)
+    )
+    groups = rows.groupBy("group").agg(
+        F.count_if(is_before).alias("before"),
+        F.count_if(~is_before).alias("after"),
+        F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
+        F.count_if(cluster.isNull()).alias("clusterless"),
+        F.collect_set(F.when(is_before, cluster)).alias("before_clusters"),
+        F.collect_set(F.when(~is_before, cluster)).alias("after_clusters"),
+    )
+    before_only, after_only = F.col("after") == 0, F.col("before") == 0
+    total = groups.agg(
+        F.sum("before").alias("before_rows"),
+        F.sum("after").alias("after_rows"),
+        F.sum("handed_over").alias("handed_over"),
+        F.sum("clusterless").alias("clusterless"),
+        F.count_if(F.col("group").isNull()).alias("groupless"),
+        F.count_if(~before_only & ~after_only).alias("shared"),
+        F.count_if(before_only).alias("before_only"),
+        F.min(F.when(before_only, F.col("group"))).alias("before_only_example"),
+        F.count_if(after_only).alias("after_only"),
+        F.min(F.when(after_only, F.col("group"))).alias("after_only_example"),
+        _merged("before_clusters"),
+        _merged("after_clusters"),
+    )
+    return total.collect()[0]
+
+
+def _merged(sets: str) -> Column:
+    return F.array_sort(F.array_distinct(F.flatten(F.collect_set(sets)))).alias(sets)
+
+
+def _missing_cluster(look: Row) -> str:
+    before, after = set(look["before_clusters"]), set(look["after_clusters"])
+    if before and after and not before & after:
+        raise InvalidInput(
+            f"different clusters: BEFORE is of {', '.join(sorted(before))}, AFTER of {', '.join(sorted(after))}"
+        )
+    known = before | after
+    if look["clusterless"] and len(known) > 1:
+        raise InvalidInput(f"a row has no cluster_id and there are several clusters ({', '.join(sorted(known))})")
+    return min(known, default="")
+
+
+def _hints(look: Row) -> tuple[str, ...]:
+    hints = []
+    if look["before_only"]:
+        hints.append(
+            f"AFTER has no rows of {look['before_only']} expected group(s), such as {look['before_only_example']!r}"
+        )
+    if look["after_only"]:
+        hint = f"{look['after_only']} group(s) of AFTER, such as {look['after_only_example']!r}, were not asked about"
+        hints.append(hint if look["handed_over"] else f"{hint}: {_FOLLOW}")
+    return tuple(hints)

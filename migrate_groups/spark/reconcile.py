@@ -1,0 +1,229 @@
+"""Two snapshots in, a verdict for every partition out: DataFrame to DataFrame, in Spark SQL functions only.
+
+BEFORE has the old group's committed offsets. Which group a row of it is expected in afterwards:
+
+- with a ``source_group`` (a file that ``split`` wrote): its ``group``;
+- else, with a mapping: the group that the mapping has for its group, topic and partition; rows that the mapping does
+  not name stay where they are and are left out;
+- else its own group: the same group at two moments.
+
+AFTER has snapshots of those groups. Its rows of any other group (the old one, say) are left out. Several rows of one
+group, topic and partition are a history: the latest ``taken_at`` counts on both sides (null being the earliest).
+
+The statuses, in the order in which they take precedence:
+
+==================  ================================================================================================
+``below-log-start``  the offset committed after is below the log's start: records of it are already gone
+``no-commit``        neither side has a commit
+``missing``          committed before, not after
+``unexpected``       committed after, but not before; or in a topic that was recreated since (the topic ids differ),
+                     where the old offset says nothing about the new one
+``behind``           the offset after is smaller: records are processed again
+``ahead``            the offset after is larger, which proves nothing (`AHEAD_PROVES_NOTHING`)
+``exact``            the offsets are equal
+==================  ================================================================================================
+
+``below-log-start`` comes first because it is a loss whatever else is true; ``reason`` names all that is true of a row.
+An offset beyond the log's end as it was read is no status of its own (a live group's offset may be read after the end):
+its lag is negative and shown so, and ``reason`` says it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+MAPPING = StructType(
+    [
+        StructField("source_group", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("group", StringType(), nullable=False),
+    ]
+)
+"""What a split says: whose offsets of a partition go to which group."""
+
+STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
+"""All of them, the worst first."""
+
+PROBLEMS = STATUSES[:4]
+"""Those that mean a gap, a replay or a missing partition."""
+
+AHEAD_PROVES_NOTHING = (
+    "`ahead` proves nothing: a day of normal work looks like it, and so does a skipped record. "
+    "Only a snapshot taken before the new groups start tells."
+)
+
+_KEYS = ["cluster_id", "group", "topic", "partition"]
+_TOPIC_KEYS = ["cluster_id", "group", "topic"]
+_SUMS = ("lag_before", "lag_after", "produced", "consumed")
+
+
+def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
+    """The rows of BEFORE under the group where their offset is expected afterwards (see the module).
+
+    Both have the columns of a snapshot. ``source_group`` is set on what was handed over, null where a group is compared
+    with itself.
+    """
+    if mapping is None:
+        return before
+    handed_over = before.where(F.col("source_group").isNotNull())
+    mapped = (
+        before.where(F.col("source_group").isNull())
+        .withColumn("source_group", F.col("group"))
+        .drop("group")
+        .join(mapping, ["source_group", "topic", "partition"])
+    )
+    return handed_over.unionByName(mapped)
+
+
+def split_mapping(split: DataFrame) -> DataFrame:
+    """The mapping (columns of `MAPPING`) that a snapshot written by ``split`` stands for."""
+    return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
+
+
+def partition_verdict(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
+    """One row for every cluster, expected group, topic and partition, with a status and both moments' figures.
+
+    Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
+    before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
+    produced (log end after - before), consumed (offset after - before; both null in a recreated topic), reason (null
+    where there is nothing to say).
+
+    Cluster ids must be equal, or null on both sides: `comparable.align` sees to that. A job over the result fails with
+    a sentence where BEFORE or AFTER contradicts itself: two offsets of one partition at the same moment, or a group
+    that gets one partition from two source groups.
+    """
+    asked = _named(expected(before, mapping), "before")
+    groups = asked.select("cluster_id", "group").distinct()
+    found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
+    sides = asked.unionByName(found).groupBy(*_KEYS).agg(*_moment("before"), *_moment("after"))
+    return sides.select(
+        F.nullif("cluster_id", F.lit("")).alias("cluster_id"),
+        "group",
+        "before.source_group",
+        "topic",
+        "partition",
+        F.coalesce(_contradiction("before"), _contradiction("after"), _status()).alias("status"),
+        F.col("before.offset").alias("before_offset"),
+        F.col("after.offset").alias("after_offset"),
+        F.col("before.log_start_offset").alias("before_log_start"),
+        F.col("before.log_end_offset").alias("before_log_end"),
+        F.col("after.log_start_offset").alias("after_log_start"),
+        F.col("after.log_end_offset").alias("after_log_end"),
+        (F.col("before.log_end_offset") - F.col("before.offset")).alias("lag_before"),
+        (F.col("after.log_end_offset") - F.col("after.offset")).alias("lag_after"),
+        F.when(~_recreated(), F.col("after.log_end_offset") - F.col("before.log_end_offset")).alias("produced"),
+        F.when(~_recreated(), F.col("after.offset") - F.col("before.offset")).alias("consumed"),
+        _reason().alias("reason"),
+    )
+
+
+def group_topic_summary(verdicts: DataFrame) -> DataFrame:
+    """One row for every cluster, group and topic of `partition_verdict`.
+
+    Columns: cluster_id, group, topic, worst (status), partitions, one count for every status (``below_log_start`` and
+    ``no_commit`` with underscores), and the sums of lag_before, lag_after, produced, consumed over the partitions that
+    have them (null if none has).
+    """
+    counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
+    sums = (F.sum(name).alias(name) for name in _SUMS)
+    worst = _status_of(F.min(severity(F.col("status")))).alias("worst")
+    return verdicts.groupBy(*_TOPIC_KEYS).agg(worst, F.count(F.lit(1)).alias("partitions"), *counts, *sums)
+
+
+def with_totals(summary: DataFrame) -> DataFrame:
+    """The rows of `group_topic_summary` and one with the totals: ``is_total`` is true in it, and its group null.
+
+    ``topics`` counts the rows that went into each.
+    """
+    counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
+    return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
+        _status_of(F.min(severity(F.col("worst")))).alias("worst"),
+        (F.grouping("topic") == 1).alias("is_total"),
+        F.count(F.lit(1)).alias("topics"),
+        *(F.sum(name).alias(name) for name in counts),
+    )
+
+
+def severity(status: Column) -> Column:
+    """A status as a number, 1 for the worst."""
+    return F.array_position(_statuses(), status)
+
+
+def count_column(status: str) -> str:
+    """The column of the summary that counts a status."""
+    return status.replace("-", "_")
+
+
+def _statuses() -> Column:
+    return F.array(*map(F.lit, STATUSES))
+
+
+def _status_of(number: Column) -> Column:
+    return F.element_at(_statuses(), number.cast(IntegerType()))
+
+
+def _named(rows: DataFrame, side: str) -> DataFrame:
+    """The rows with the name of their side; an empty cluster_id instead of null, so that it joins and groups."""
+    return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
+
+
+def _moment(side: str) -> list[Column]:
+    """Aggregates of one side: the row that was taken last, and what shows that there is another one beside it."""
+    here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
+    values = ("offset", "log_start_offset", "log_end_offset", "topic_id", "source_group")
+    return [
+        F.max(F.when(here, F.struct("taken_at", offset.alias("largest"), *values))).alias(side),
+        F.max(F.when(here, F.struct("taken_at", (-offset).alias("negative")))).alias(f"{side}_smallest"),
+        F.min(F.when(here, F.col("source_group"))).alias(f"{side}_source"),
+        F.max(F.when(here, F.col("source_group"))).alias(f"{side}_other_source"),
+    ]
+
+
+def _contradiction(side: str) -> Column:
+    """Null, or a failure of the job where a side says two things of one partition."""
+    place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
+    source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
+    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s", place)
+    two_sources = F.format_string(f"{side.upper()} has two source groups (%s, %s) for %s", source, other, place)
+    return (
+        F.when(F.col(f"{side}.largest") != -F.col(f"{side}_smallest.negative"), F.raise_error(two_offsets))
+        .when(source != other, F.raise_error(two_sources))
+        .cast(StringType())
+    )
+
+
+def _recreated() -> Column:
+    return F.coalesce(F.col("before.topic_id") != F.col("after.topic_id"), F.lit(False))
+
+
+def _status() -> Column:
+    before, after = F.col("before.offset"), F.col("after.offset")
+    return (
+        F.when(after < F.col("after.log_start_offset"), "below-log-start")
+        .when(before.isNull() & after.isNull(), "no-commit")
+        .when(after.isNull(), "missing")
+        .when(before.isNull() | _recreated(), "unexpected")
+        .when(after < before, "behind")
+        .when(after > before, "ahead")
+        .otherwise("exact")
+    )
+
+
+def _reason() -> Column:
+    before, after = F.col("before.offset"), F.col("after.offset")
+    start, end = F.col("after.log_start_offset"), F.col("after.log_end_offset")
+    same_log = ~_recreated()
+    facts: list[tuple[Column, str, tuple[Column, ...]]] = [
+        (after < start, "the log starts at %s: %s records are already gone", (start, start - after)),
+        (_recreated(), "the topic was recreated: its offsets can't be compared", ()),
+        (before.isNotNull() & after.isNull(), "%s was committed before, nothing after", (before,)),
+        (before.isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
+        (same_log & (after < before), "%s records will be processed again", (before - after,)),
+        (same_log & (after > before), "%s further on: processed since, or skipped", (after - before,)),
+        (after > end, "beyond the log's end as it was read, %s", (end,)),
+    ]
+    sentences = (F.when(holds, F.format_string(text, *values)) for holds, text, values in facts)
+    return F.nullif(F.concat_ws("; ", *sentences), F.lit(""))

@@ -1,0 +1,120 @@
+"""The outcome of a reconciliation as plain values, of bounded size whatever the number of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.spark.reconcile import (
+    AHEAD_PROVES_NOTHING,
+    PROBLEMS,
+    STATUSES,
+    count_column,
+    group_topic_summary,
+    severity,
+    with_totals,
+)
+
+MAX_SUMMARY = 1000
+"""At most so many rows of the summary are handed to the driver, the worst first; the files have all."""
+
+MAX_WORST = 20
+"""At most so many partitions are named one by one."""
+
+
+class GroupTopic(NamedTuple):
+    """One group and topic, or the totals (cluster, group and topic are null then). Lags and changes are in records."""
+
+    cluster_id: str | None
+    group: str | None
+    topic: str | None
+    worst: str
+    partitions: int
+    counts: dict[str, int]
+    lag_before: int | None
+    lag_after: int | None
+    produced: int | None
+    consumed: int | None
+
+
+class PartitionVerdict(NamedTuple):
+    """One partition with a problem."""
+
+    cluster_id: str | None
+    group: str
+    source_group: str | None
+    topic: str
+    partition: int
+    status: str
+    before_offset: int | None
+    after_offset: int | None
+    lag_before: int | None
+    lag_after: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What `reconcile` found.
+
+    ``summary`` is the `MAX_SUMMARY` worst of ``topics`` rows, one a group and topic, sorted by severity, then by name;
+    ``worst`` the first `MAX_WORST` partitions with a problem, sorted likewise; ``hints`` are sentences for the reader.
+    """
+
+    totals: GroupTopic
+    topics: int
+    summary: tuple[GroupTopic, ...]
+    worst: tuple[PartitionVerdict, ...]
+    hints: tuple[str, ...]
+
+    @property
+    def problems(self) -> int:
+        """The number of partitions that are missing, below the log's start, behind or unexpected."""
+        return sum(self.totals.counts[status] for status in PROBLEMS)
+
+    @property
+    def clean(self) -> bool:
+        """Whether no partition has a problem."""
+        return self.problems == 0
+
+
+def conclude(verdicts: DataFrame, hints: tuple[str, ...] = ()) -> Reconciliation:
+    """One job over the verdicts for the counts and the summary, and a second for the worst partitions if there are any.
+
+    Args:
+        verdicts: `reconcile.partition_verdict`, at least one row.
+        hints: sentences to carry along.
+    """
+    rows = (
+        with_totals(group_topic_summary(verdicts))
+        .orderBy(F.col("is_total").desc(), severity(F.col("worst")), "cluster_id", "group", "topic")
+        .limit(MAX_SUMMARY + 1)
+        .collect()
+    )
+    totals = _group_topic(rows[0])
+    return Reconciliation(
+        totals=totals,
+        topics=rows[0]["topics"],
+        summary=tuple(map(_group_topic, rows[1:])),
+        worst=_worst(verdicts) if any(totals.counts[status] for status in PROBLEMS) else (),
+        hints=(*hints, *([AHEAD_PROVES_NOTHING] if totals.counts["ahead"] else [])),
+    )
+
+
+def _group_topic(row: Row) -> GroupTopic:
+    counts = {status: row[count_column(status)] for status in STATUSES}
+    return GroupTopic._make(counts if name == "counts" else row[name] for name in GroupTopic._fields)
+
+
+def _worst(verdicts: DataFrame) -> tuple[PartitionVerdict, ...]:
+    rows = (
+        verdicts.where(F.col("status").isin(*PROBLEMS))
+        .orderBy(severity(F.col("status")), "cluster_id", "group", "topic", "partition")
+        .limit(MAX_WORST)
+        .select(*PartitionVerdict._fields)
+        .collect()
+    )
+    return tuple(map(PartitionVerdict._make, rows))

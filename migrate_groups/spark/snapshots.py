@@ -1,0 +1,200 @@
+"""Snapshot files as a DataFrame: a schema that is written down here, and no cell that turns null on its way in."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path, PurePath
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import (
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
+
+SNAPSHOT = StructType(
+    [
+        StructField("cluster_id", StringType()),
+        StructField("taken_at", TimestampType()),
+        StructField("group", StringType()),
+        StructField("source_group", StringType()),
+        StructField("group_state", StringType()),
+        StructField("group_type", StringType()),
+        StructField("topic", StringType()),
+        StructField("topic_id", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("leader_epoch", IntegerType()),
+        StructField("metadata", StringType(), nullable=False),
+        StructField("log_start_offset", LongType()),
+        StructField("log_end_offset", LongType()),
+    ]
+)
+"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null either: Spark calls every
+column that comes from a file nullable, but the rows are checked."""
+
+_REQUIRED = ("topic", "partition")
+_HEADLESS = ["group", "topic", "partition", "offset"]
+_BROKEN = "_broken"
+_FILE = "_file"
+_PROBLEM = "_problem"
+
+# \z, since $ also matches before a last line end
+_FORMS: dict[type[DataType], tuple[str, str]] = {
+    TimestampType: (
+        r"\A\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z\z",
+        "a UTC time such as 2026-11-20T23:27:08.123456Z",
+    ),
+    IntegerType: (r"\A\d+\z", f"a whole number from 0 to {2**31 - 1}"),
+    LongType: (r"\A\d+\z", f"a whole number from 0 to {2**63 - 1}"),
+}
+_TOPIC_NAME = r"\A[a-zA-Z0-9._-]{1,249}\z"
+
+
+def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """All rows of one or more snapshots, with the columns of `SNAPSHOT`.
+
+    A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns go by their name in the
+    header; nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A file without a
+    header that has the columns ``group,topic,partition,offset`` (``export`` writes it for several groups) is read too.
+
+    Raises:
+        InvalidInput: no such file, another kind of file, unknown or missing columns. A row that is cut short or a cell
+            that isn't what it should be can only be found while a job runs: do that within `readable_failures`.
+    """
+    with readable_failures():
+        return reduce(DataFrame.unionByName, [_read(spark, path) for path in paths])
+
+
+def spark_path(path: str) -> str:
+    """A path as Spark takes it: a local file by its literal name, even if that looks like a glob; others as given."""
+    local = Path(path)
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(local.absolute())) if local.exists() else path
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame:
+    location = spark_path(path)
+    files = spark.read.text(location, recursiveFileLookup=True).inputFiles()
+    if not files:
+        raise InvalidInput(f"{path}: nothing to read here; Spark passes over names that begin with '_' or '.'")
+    kinds = {PurePath(shown(file)).suffix for file in files}
+    if kinds == {".csv"}:
+        for file in files:
+            _require_last_line_end(local_file(file))
+        rows = _from_csv(spark, path, location)
+    elif kinds == {".parquet"}:
+        rows = _from_parquet(spark, path, location)
+    else:
+        raise InvalidInput(f"{path}: pass files whose names end in .csv, or in .parquet, and not both in one folder")
+    return _strict(rows)
+
+
+def _require_last_line_end(path: Path | None) -> None:
+    if path is None or path.stat().st_size == 0:
+        return
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        if file.read() != b"\n":
+            raise InvalidInput(f"{path}: the last line has no line end, so the file was cut short: write it again")
+
+
+def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
+    # with columnPruning a row that is cut short passes, filled with nulls; PySpark 4.3 turns it off for multiLine, too
+    reader = spark.read.options(
+        multiLine=True, escape='"', enforceSchema=False, columnPruning=False, recursiveFileLookup=True
+    )
+    # the CSV reader's own look at the header is an inference, and can't open a name with a colon or a bracket
+    first = spark.read.text(location, recursiveFileLookup=True).first()
+    header = [] if first is None else next(csv.reader([first.value]), [])
+    headless = len(header) == len(_HEADLESS) and all(cell.isdecimal() for cell in header[2:])
+    names = _HEADLESS if headless else _known_columns(path, header)
+    text = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
+    cells = reader.schema(text).csv(location, header=not headless, columnNameOfCorruptRecord=_BROKEN)
+    problems = [_problem(F.col(_BROKEN).isNotNull(), f"a row of {len(names)} cells")]
+    values = []
+    for field in SNAPSHOT:
+        cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
+        value = cell.try_cast(field.dataType)
+        values.append(value.alias(field.name))
+        if field.name in names and type(field.dataType) in _FORMS:
+            form, expected = _FORMS[type(field.dataType)]
+            wrong = cell.isNotNull() & (~cell.rlike(form) | value.isNull())
+            problems.append(_problem(wrong, expected, field.name))
+    if headless:  # Kafka's own tool takes a row without an offset for offset 0
+        problems.append(_problem(F.col("offset").isNull(), "an offset", "offset"))
+    file = F.col("_metadata.file_path").alias(_FILE)
+    return cells.withColumn(_FILE, file).select(*values, _FILE, F.coalesce(*problems).alias(_PROBLEM))
+
+
+def _known_columns(path: str, names: list[str]) -> list[str]:
+    if not names:
+        raise InvalidInput(f"{path}: the file has no first line; a snapshot begins with a header")
+    for name in names:
+        if name not in SNAPSHOT.names:
+            raise InvalidInput(f"{path}: unknown column {name!r}; a snapshot has {', '.join(SNAPSHOT.names)}")
+        if names.count(name) > 1:
+            raise InvalidInput(f"{path}: the column {name!r} is there twice")
+    for name in _REQUIRED:
+        if name not in names:
+            raise InvalidInput(f"{path}: the column {name!r} is missing")
+    return names
+
+
+def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
+    reader = spark.read.option("recursiveFileLookup", True)
+    found = {field.name: field.dataType.simpleString() for field in reader.parquet(location).schema}
+    wanted = {field.name: field.dataType.simpleString() for field in SNAPSHOT}
+    for name in [*found, *wanted]:
+        if found.get(name) != wanted.get(name):
+            raise InvalidInput(
+                f"{path}: the column {name!r} is {found.get(name, 'missing')}, "
+                f"expected {wanted.get(name, 'no such column in a snapshot')}"
+            )
+    rows = reader.schema(SNAPSHOT).parquet(location)
+    return rows.select(
+        *SNAPSHOT.names,
+        F.col("_metadata.file_path").alias(_FILE),
+        F.lit(None).cast(StringType()).alias(_PROBLEM),
+    )
+
+
+def _strict(rows: DataFrame) -> DataFrame:
+    """The rows, or a failure of the job at the first that can't be right.
+
+    A filter, since Spark would drop a check that only makes a column which nobody selects; and one that calls itself
+    nondeterministic, since it would let a later filter remove the row before the check.
+    """
+    problems = [F.col(_PROBLEM)]
+    for field in SNAPSHOT:
+        column = F.col(field.name)
+        if field.name in _REQUIRED:
+            problems.append(_problem(column.isNull(), f"a {field.name}", field.name))
+        if isinstance(field.dataType, IntegerType | LongType):
+            problems.append(_problem(column < 0, _FORMS[type(field.dataType)][1], field.name))
+    problems.append(_problem(~F.col("topic").rlike(_TOPIC_NAME), "a topic's name", "topic"))
+    for name in ("group", "source_group"):
+        problems.append(_problem(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name))
+    problem = F.coalesce(*problems)
+    metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
+    always = F.monotonically_increasing_id() >= 0
+    return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).select(
+        *(metadata if name == "metadata" else name for name in SNAPSHOT.names)
+    )
+
+
+def _problem(when: Column, expected: str, name: str | None = None) -> Column:
+    value = F.lit(None) if name is None else F.col(name)
+    cells = (F.col(_FILE), F.lit(name).cast(StringType()), value.cast(StringType()), F.lit(expected))
+    fields = (cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))
+    return F.when(when, F.to_json(F.struct(*fields)))

@@ -1,0 +1,240 @@
+"""The checks before a write, against what real brokers say of groups and their members."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import confluent_kafka
+import pytest
+
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Verdict
+from tests.support.broker_world import until
+from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
+from tests.support.raw_member import raw_member, subscription
+
+
+@pytest.fixture
+def writer(bootstrap_servers):
+    """The client under test."""
+    with connected(bootstrap_servers) as client:
+        yield client
+
+
+# kind
+
+
+def test_plain_consumer_groups_pass(world, writer):
+    """A group of plain consumers may hand over to one: every check passes, and the write would be allowed."""
+    _, old = old_group(world)
+    plan = plan_of(writer, old, f"{old}-new")
+    assert check(plan, "kind").verdict is Verdict.PASS
+    assert plan.verdict is Verdict.PASS
+
+
+def test_connect_workers_are_no_consumer_group(cli, world, writer):
+    """The group of Connect's workers is refused by verify and as source and target; overruled, it must be Empty."""
+    partition, workers = old_group(world)
+    _, old = old_group(world)
+    with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
+        assert "not a consumer group but classic connect" in cli.fails("verify", workers, "--settle", "0s", code=3)
+        as_source = plan_of(writer, workers, f"{workers}-new")
+        assert check(as_source, "kind").reason.startswith(f"{workers} is not a consumer group but classic connect")
+        assert refusing(as_source) == ["kind", "stopped"]
+        assert refusing(plan_of(writer, old, workers)) == ["kind", "targets"]
+        assert refusing(plan_of(writer, workers, f"{workers}-new", any_kind=True)) == ["stopped"]
+    overruled = plan_of(writer, workers, f"{workers}-new", any_kind=True)
+    assert check(overruled, "kind").verdict is Verdict.WARN
+    assert refusing(overruled) == []
+    assert [change.topic_partition for change in overruled.changes] == [partition]
+
+
+def test_live_streams_application_is_told_by_its_assignor(world, writer):
+    """While it runs, a Kafka Streams application without any internal topic shows by its assignor."""
+    partition, old = old_group(world)
+    with raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic)):
+        plan = plan_of(writer, old, f"{old}-new")
+    assert check(plan, "kind").reason.startswith(f"{old} is a Kafka Streams application's")
+    assert "kind" in refusing(plan)
+
+
+@pytest.mark.parametrize("internal", ["store-changelog", "by-key-repartition"])
+def test_stopped_streams_application_is_told_by_its_topics(world, writer, internal):
+    """Empty, its group looks like any other: the topics that bear its name tell, as source and as target."""
+    _, old = old_group(world)
+    topic = world.create_topic(topic=f"{old}-{internal}")
+    as_source = plan_of(writer, old, "new")
+    assert check(as_source, "kind").reason.startswith(f"{old} is a Kafka Streams application's: there is topic {topic}")
+    assert refusing(as_source) == ["kind"]
+    _, other = old_group(world)
+    assert refusing(plan_of(writer, other, old, on_existing="overwrite")) == ["kind"]
+    overruled = plan_of(writer, old, "new", any_kind=True)
+    assert check(overruled, "kind").verdict is Verdict.WARN
+    assert refusing(overruled) == []
+
+
+def test_connect_sinks_are_told_by_name_and_client(world, writer):
+    """A sink's group is named by its connector, also before it exists; under another name its consumers tell."""
+    partition, old = old_group(world)
+    by_name = plan_of(writer, old, world.name("connect-sink"))
+    assert "is a Connect sink's" in check(by_name, "kind").reason
+    assert refusing(by_name) == ["kind"]
+    client_id, metadata = "connector-consumer-sink-0", subscription(partition.topic)
+    with raw_member(world.bootstrap_servers, old, client_id=client_id, metadata=metadata):
+        by_client = plan_of(writer, old, f"{old}-new")
+    assert check(by_client, "kind").reason.startswith(f"{old} is a Connect sink's")
+
+
+def test_share_group_is_refused_whatever_is_overruled(cli, world, writer, sandbox):
+    """A share group keeps no committed offsets: the broker would refuse it as a target, and so does the check."""
+    partition, old = old_group(world)
+    shared = world.name("shared")
+    upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
+    assert upgraded.returncode == 0, upgraded.stdout
+    consume = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+    arguments = ["--bootstrap-server", world.bootstrap_servers, "--topic", partition.topic, "--group", shared]
+    with subprocess.Popen([*sandbox.tool_command, consume, *arguments], stdout=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: writer.describe_group(shared).state == "Stable")
+            assert "not a consumer group but share" in cli.fails("verify", shared, "--settle", "0s", code=3)
+        finally:
+            process.kill()
+    plan = plan_of(writer, old, shared, any_kind=True)
+    assert check(plan, "kind").reason == f"{shared} is a share group, which has no committed offsets (KIP-932)"
+    assert "kind" in refusing(plan)
+    (answer,) = writer.alter_offsets(shared, {partition: CommittedOffset(offset=4)}).values()
+    assert answer.error == "GROUP_ID_NOT_FOUND"
+
+
+# stopped
+
+
+LIVE_APP = """
+import sys, confluent_kafka
+consumer = confluent_kafka.Consumer(
+    {
+        "bootstrap.servers": sys.argv[1],
+        "group.id": sys.argv[2],
+        "client.id": "doomed-app",
+        "group.protocol": sys.argv[4],
+    }
+)
+consumer.subscribe([sys.argv[3]])
+while not consumer.assignment():
+    consumer.poll(0.05)
+print("assigned", flush=True)
+while True:
+    consumer.poll(0.05)
+"""
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_killed_member_lingers_and_is_named(cli, world, protocol):
+    """A member that was killed holds its group until its session timeout: who it is and when that ends is said."""
+    partition, group = old_group(world)
+    command = [sys.executable, "-c", LIVE_APP, world.bootstrap_servers, group, partition.topic, protocol]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "assigned\n"
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    assert "1 member (doomed-app at 127.0.0.1; one that was killed" in refusal
+    assert "session timeout, 45 s by default" in refusal
+
+
+def test_closed_static_member_lingers_and_is_named(cli, world):
+    """A static member that was closed stays until its session timeout: it is named by its group.instance.id."""
+    partition, group = old_group(world)
+    world.leave(world.join(group, partition.topic, **{"group.instance.id": "node-7"}))
+    refusal = cli.fails("verify", group, "--settle", "0s", code=3)
+    assert "1 member (test-app at 127.0.0.1, static node-7" in refusal
+    assert "a static one that was closed, stays until its session timeout" in refusal
+
+
+def test_slow_revoke_means_wait(cli, world, writer):
+    """A KIP-848 member in the middle of revoking shows the moved topic nowhere: Reconciling is no stop, by topic."""
+    moved, old = old_group(world)
+    kept = world.create_topic()
+    revoking, go_on, over = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_revoke(consumer: confluent_kafka.Consumer, partitions: object) -> None:
+        revoking.set()
+        go_on.wait(60)
+
+    consumer = world.join(old, moved.topic, kept, **{"group.protocol": "consumer"})
+    until(lambda: (consumer.poll(0.05), len(consumer.assignment()) == 2)[1])
+
+    def live_on() -> None:
+        consumer.subscribe([kept], on_revoke=slow_revoke)
+        while not over.wait(0.02):
+            consumer.poll(0.05)
+
+    thread = threading.Thread(target=live_on)
+    thread.start()
+    try:
+        assert revoking.wait(30)
+        until(lambda: writer.describe_group(old).state == "Reconciling")
+        (member,) = writer.describe_group(old).members
+        assert moved.topic not in member.topics
+        assert "is Reconciling with 1 member" in cli.fails(
+            "verify", old, "--topic", moved.topic, "--settle", "0s", code=3
+        )
+        plan = plan_of(writer, old, f"{old}-new")
+        assert check(plan, "stopped").verdict is Verdict.PENDING
+        go_on.set()
+        cli("verify", old, "--topic", moved.topic, "--settle", "0s", "--wait", "30s")
+    finally:
+        go_on.set()
+        over.set()
+        thread.join()
+
+
+# vanished
+
+
+def test_vanished_commits_are_named_and_may_be_restored(world, writer):
+    """A commit that is gone since the snapshot is named and refused; ``restore`` hands over the snapshot's."""
+    partition, old = old_group(world)
+    named = handed_over(writer, old, f"{old}-new")
+    writer.delete_offsets(old, [partition])
+    world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # or the group would be gone as well
+    plan = make_plan(writer, named, WriteOptions())
+    assert f"1 commit gone since the snapshot, expired or deleted: {partition} at 4" in check(plan, "vanished").reason
+    assert refusing(plan) == ["vanished"]
+    restored = make_plan(writer, named, WriteOptions(vanished="restore"))
+    assert check(restored, "vanished").verdict is Verdict.WARN
+    assert refusing(restored) == []
+    (change,) = restored.changes
+    assert change.after == CommittedOffset(offset=4, leader_epoch=0)
+
+
+# retention
+
+
+def test_expiry_is_told_for_groups_that_nobody_started(world, writer):
+    """The offsets of a group made by the write expire from their commit: the figure is the broker's setting."""
+    _, old = old_group(world)
+    found = check(plan_of(writer, old, f"{old}-new"), "retention")
+    assert (found.verdict, found.reason) == (
+        Verdict.PASS,
+        "the new offsets expire in 7 days if nobody starts the group",
+    )
+
+
+@pytest.mark.parametrize(("protocol", "verdict"), [("classic", Verdict.WARN), ("consumer", Verdict.PASS)])
+def test_clock_of_a_target_that_had_members(world, writer, protocol, verdict):
+    """Altering restarts no clock in a classic group that had members: a warning; an Empty KIP-848 group has none."""
+    partition, old = old_group(world)
+    new = f"{old}-new"
+    world.leave(world.join(new, partition.topic, **{"group.protocol": protocol}))
+    plan = plan_of(writer, old, new)
+    assert check(plan, "retention").verdict is verdict
+    assert ("after the last one left" in check(plan, "retention").reason) is (verdict is Verdict.WARN)
+    assert refusing(plan) == []

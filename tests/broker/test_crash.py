@@ -1,0 +1,80 @@
+"""A run that is killed at any step, and the same command again, end as one clean run does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+from migrate_groups.cluster.ports import TopicPartition
+
+MORE_STEPS_THAN_THERE_ARE = 40
+
+
+def killed_at(cli, step: int, *arguments: str) -> bool:
+    """Run a command that is killed at a step; return whether it came to that step. It must succeed otherwise."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed_at", str(step), *arguments],
+        cwd=cli.folder,
+        env=cli.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode != 0
+
+
+def entries(path) -> list[tuple]:
+    return [
+        (entry["outcome"], entry["topic"], entry["partition"], entry["before"], entry["after"])
+        for entry in json.loads(path.read_text())["entries"]
+    ]
+
+
+def test_killed_at_every_step_and_run_again(cli, world):
+    """Whatever the step: the offsets, the outcomes and the pre-images are those of a clean run, and rollback works."""
+    topic = world.create_topic(2)
+    partitions = [TopicPartition(topic, number) for number in (0, 1)]
+    source = world.name("old")
+    for partition in partitions:
+        world.produce(topic, partition.partition, 9)
+        world.commit(source, partition, 5)
+    expected = [("confirmed", topic, 0, 1, 5), ("confirmed", topic, 1, None, 5)]
+    for step in range(1, MORE_STEPS_THAN_THERE_ARE):
+        target, folder = f"{source}-new-{step}", cli.folder / str(step)
+        world.commit(target, partitions[0], 1)
+        folder.mkdir()
+        (folder / "split.toml").write_text(
+            f'source = "{source}"\n[[target]]\ngroup = "{target}"\ntopics = ["*"]\n'
+            '[options]\nsettle = "0s"\nguard = "0s"\non_existing = "overwrite"\n'
+        )
+        command = ("migrate", f"{step}/split.toml", "--yes", "--wait", "5s")
+        was_killed = killed_at(cli, step, *command)
+        cli(*command)
+        assert world.committed(target) == dict.fromkeys(partitions, 5)
+        seen = entries(folder / "split.toml.run" / "receipt.json")
+        assert [(*rest, before and before["offset"], after["offset"]) for *rest, before, after in seen] == expected
+        cli("rollback", f"{step}/split.toml.run", "--yes")
+        assert world.committed(target) == {partitions[0]: 1}
+        if not was_killed:
+            break
+    assert 8 < step < MORE_STEPS_THAN_THERE_ARE - 1
+
+
+def test_rollback_of_a_run_that_was_killed(cli, world):
+    """A run that was killed right after its request, before it could say so, is rolled back from its receipt."""
+    topic = world.create_topic(1)
+    source, partition = world.name("old"), TopicPartition(topic, 0)
+    world.produce(topic, 0, 9)
+    world.commit(source, partition, 5)
+    cli("snapshot", source, "-o", "s.csv")
+    target = f"{source}-new"
+    command = ("apply", "s.csv", "--to-group", target, "--settle", "0s", "--guard", "0s", "--yes")
+    # 1 and 2: the first record; 3: before the request; 4: after it
+    assert killed_at(cli, 4, *command)
+    assert world.committed(target) == {partition: 5}
+    assert {entry[0] for entry in entries(cli.folder / "s.csv.receipt.json")} == {"not attempted"}
+    cli("rollback", "s.csv.receipt.json", "--yes")
+    assert world.committed(target) == {}

@@ -1,0 +1,291 @@
+"""The cut-over in one command on a real broker, and its ways back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import until
+
+NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+
+
+class Old:
+    """A group ``big`` with two topics of two partitions, ten records each, and a spec that splits it."""
+
+    def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
+        self.world, self.group = world, world.name("big")
+        self.pay, self.find = (world.create_topic(2, topic=world.name(what)) for what in ("pay", "find"))
+        for topic in (self.pay, self.find):
+            for partition in (0, 1):
+                world.produce(topic, partition, 10)
+                world.commit(self.group, TopicPartition(topic, partition), 4 + partition)
+        rest = (
+            '[stay]\ntopics = ["find-*"]' if stay else f'[[target]]\ngroup = "{self.find_group}"\ntopics = ["find-*"]'
+        )
+        (cli.folder / "split.toml").write_text(
+            f'source = "{self.group}"\n[[target]]\ngroup = "{self.pay_group}"\ntopics = ["pay-*"]\n{rest}\n'
+            f'[options]\nsettle = "0s"\nguard = "0s"\n{options}\n'
+        )
+
+    @property
+    def pay_group(self) -> str:
+        return f"{self.group}-pay"
+
+    @property
+    def find_group(self) -> str:
+        return f"{self.group}-find"
+
+    def offsets(self, topic: str) -> dict[TopicPartition, int]:
+        return {tp: offset for tp, offset in self.world.committed(self.group).items() if tp.topic == topic}
+
+
+@contextmanager
+def running(cli, *arguments):
+    """Start a command, and kill it at the end if it still runs."""
+    process = cli.start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def outcomes(cli, name: str = "split.toml.run/receipt.json") -> set[str]:
+    return {entry["outcome"] for entry in json.loads((cli.folder / name).read_text())["entries"]}
+
+
+def test_migrate_a_stopped_group(cli, world):
+    """One command moves every partition, leaves its files in the run directory, and is safe to run again."""
+    old = Old(cli, world)
+    dry = cli("migrate", "split.toml", "--dry-run")
+    assert "create" in dry.stdout
+    assert not (cli.folder / "split.toml.run").exists()
+    done = cli("migrate", "split.toml", "--yes")
+    assert "4 partitions: 4 confirmed" in done.stdout
+    assert "START THE NEW GROUPS NOW" in done.stderr
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+    assert world.committed(old.find_group) == old.offsets(old.find)
+    files = {path.name for path in (cli.folder / "split.toml.run").iterdir()} - {".lock"}
+    assert files == {"spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "receipt.json"}
+    receipt = (cli.folder / "split.toml.run" / "receipt.json").read_bytes()
+    cli("migrate", "split.toml", "--yes")
+    again = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())
+    assert [entry["before"] for entry in again["entries"]] == [None] * 4
+    assert [e["after"] for e in again["entries"]] == [e["after"] for e in json.loads(receipt)["entries"]]
+    assert outcomes(cli) == {"confirmed"}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_migrate_waits_for_the_stop(cli, world, protocol):
+    """With a live group it waits, says who is there, and starts the new groups at the last commit before the stop."""
+    old = Old(cli, world)
+    consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
+    assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.consume(consumer, 6)
+        consumer.commit(asynchronous=False)
+        world.leave(consumer)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "4 confirmed" in out
+    assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
+    """With [stay] the old group goes on with its other topics through the whole migration, undisturbed."""
+    old = Old(cli, world, stay=True)
+    consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "still assigned or subscribed" in "".join(process.stderr.readline() for _ in range(2))
+        consumer.subscribe([old.find])
+        seen = []
+
+        def finished() -> bool:
+            message = consumer.poll(0.05)
+            seen.extend([message.topic()] if message and message.error() is None else [])
+            return process.poll() is not None and old.find in seen
+
+        until(finished)
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "2 confirmed" in out
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+    assert {partition.topic for partition in consumer.assignment()} == {old.find}
+
+
+def test_a_wait_that_runs_out_writes_nothing(cli, world):
+    """When nobody stops, exit 3, and neither a group nor a receipt is there."""
+    old = Old(cli, world)
+    world.join(old.group, old.pay)
+    assert "not stopped after 1 s" in cli.fails("migrate", "split.toml", "--yes", "--wait", "1s", code=3)
+    assert world.committed(old.pay_group) == {}
+    assert not (cli.folder / "split.toml.run" / "receipt.json").exists()
+
+
+def test_uncommitted_end_starts_where_the_last_member_was_seen(cli, world):
+    """A partition without a commit starts at the log end from before the stop: what is produced later is not lost."""
+    old = Old(cli, world, options='uncommitted = "end"')
+    fresh = world.create_topic(1, topic=world.name("pay-new"))
+    world.produce(fresh, 0, 3)
+    consumer = world.join(old.group, old.pay, old.find, fresh, **{"auto.offset.reset": "latest"})
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.leave(consumer)
+        world.produce(fresh, 0, 5)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert world.committed(old.pay_group)[TopicPartition(fresh, 0)] == 3
+
+
+def test_partitions_added_during_the_wait_start_at_their_beginning(cli, world):
+    """A partition that appears while the stop is waited for starts at its first record."""
+    old = Old(cli, world)
+    consumer = world.join(old.group, old.pay, old.find)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.add_partitions(old.pay, 3)
+        world.produce(old.pay, 2, 4)
+        world.leave(consumer)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert world.committed(old.pay_group)[TopicPartition(old.pay, 2)] == 0
+
+
+def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
+    """A reviewed plan is carried out although the offsets moved since, and refused by name where the split grew."""
+    old = Old(cli, world)
+    cli("snapshot", old.group, "-o", "early.csv")
+    cli("split", "early.csv", "--spec", "split.toml", "-o", "review.csv")
+    options = ("--settle", "0s", "--guard", "0s")
+    cli("apply", "review.csv", "--dry-run", *options, "--plan-out", "plan.json")
+    world.commit(old.group, TopicPartition(old.pay, 0), 9)
+    cli("migrate", "split.toml", "--approved", "plan.json", "--dry-run")
+    caught = world.create_topic(1, topic=world.name("pay-more"))
+    world.commit(old.group, TopicPartition(caught, 0), 0)
+    refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)
+    assert f"topic {caught} from {old.group} to {old.pay_group} was not approved" in refusal
+    refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "start", "--yes", code=3)
+    assert "option uncommitted was approved as refuse, is start" in refusal
+    assert world.committed(old.pay_group) == {}
+
+
+def test_rehearsal_under_other_names(cli, world):
+    """``--rename`` does the same split with other groups, for a rehearsal."""
+    old = Old(cli, world)
+    cli(
+        "migrate",
+        "split.toml",
+        "--rename",
+        f"{old.pay_group}=staging-{old.pay_group}",
+        "--run-dir",
+        "rehearsal",
+        "--yes",
+    )
+    assert world.committed(f"staging-{old.pay_group}") == old.offsets(old.pay)
+    assert world.committed(old.pay_group) == {}
+    assert "no group nope" in cli.fails("migrate", "split.toml", "--rename", "nope=x", "--yes", code=2)
+
+
+def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
+    """A run directory belongs to one intent: another split does not overwrite its receipt."""
+    old = Old(cli, world)
+    cli("migrate", "split.toml", "--yes")
+    refusal = cli.fails("migrate", "split.toml", "--uncommitted", "start", "--yes", code=2)
+    assert "receipt of another migration" in refusal
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+
+
+def test_two_runs_at_once(cli, world):
+    """While one run waits in a run directory, a second one is refused."""
+    old = Old(cli, world)
+    world.join(old.group, old.pay)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        assert "another run is at work" in cli.fails("migrate", "split.toml", "--yes", code=3)
+
+
+def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
+    """Ctrl-C during the wait is exit 130, and no group was written."""
+    old = Old(cli, world)
+    world.join(old.group, old.pay)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        process.send_signal(2)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert world.committed(old.pay_group) == {}
+
+
+def test_rollback_restores_the_pre_image(cli, world):
+    """Rollback deletes what was created and restores what was moved; it is dry-runnable and has its own receipt."""
+    old = Old(cli, world, options='on_existing = "overwrite"')
+    first = TopicPartition(old.pay, 0)
+    world.commit(old.pay_group, first, 1)
+    cli("migrate", "split.toml", "--yes")
+    assert "delete" in cli("rollback", "split.toml.run", "--dry-run").stdout
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+    done = cli("rollback", "split.toml.run", "--yes")
+    assert "4 partitions: 4 confirmed" in done.stdout
+    assert world.committed(old.pay_group) == {first: 1}
+    assert world.committed(old.find_group) == {}
+    assert outcomes(cli, "split.toml.run/receipt.rollback.json") == {"confirmed"}
+    cli("rollback", "split.toml.run", "--yes")
+
+
+def test_rollback_is_refused_once_somebody_committed(cli, world):
+    """A new group that committed, or has a member, is not rolled back: its records would be processed twice."""
+    old = Old(cli, world)
+    cli("migrate", "split.toml", "--yes")
+    consumer = world.join(old.pay_group, old.pay)
+    assert "targets: " in cli.fails("rollback", "split.toml.run", "--yes", code=3)
+    world.consume(consumer, 3)
+    consumer.commit(asynchronous=False)
+    world.leave(consumer)
+    refusal = cli.fails("rollback", "split.toml.run", "--yes", code=3)
+    assert "committed since; hand-back" in refusal
+
+
+def test_hand_back_loses_and_repeats_nothing(cli, world):
+    """After the new groups have run, the old one goes on exactly where they stopped: every record is consumed once."""
+    old = Old(cli, world)
+    partitions = [TopicPartition(topic, number) for topic in (old.pay, old.find) for number in (0, 1)]
+    cli("migrate", "split.toml", "--yes")
+    pay = world.join(old.pay_group, old.pay)
+    values = world.consume(pay, 7)
+    pay.commit(asynchronous=False)
+    with running(cli, "hand-back", "split.toml.run", "--yes", "--wait", "60s") as process:
+        assert old.pay_group in process.stderr.readline()
+        world.leave(pay)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    again = world.join(old.group, old.pay, old.find)
+    left = sum(10 - world.committed(old.group)[partition] for partition in partitions)
+    values += world.consume(again, left)
+    expected = [f"{tp.topic}-{tp.partition}-{number}" for tp in partitions for number in range(4 + tp.partition, 10)]
+    assert sorted(values) == sorted(expected)
+
+
+def test_delete_offsets_the_day_after(cli, world):
+    """The moved topics' offsets leave the old group once the new ones have them; a topic that stays keeps its own."""
+    old = Old(cli, world, stay=True)
+    cli("migrate", "split.toml", "--yes")
+    consumer = world.join(old.group, old.pay)
+    assert "still consumed" in cli.fails("delete-offsets", "split.toml.run", "--yes", code=3)
+    world.leave(consumer)
+    cli("delete-offsets", "split.toml.run", "--yes")
+    assert world.committed(old.group) == old.offsets(old.find) != {}
+
+
+def test_delete_offsets_is_refused_while_a_new_group_stands_behind(cli, world):
+    """A new group that lost its offsets, or went back, keeps the old group's offsets where they are."""
+    old = Old(cli, world)
+    cli("migrate", "split.toml", "--yes")
+    world.commit(old.pay_group, TopicPartition(old.pay, 0), 1)
+    assert "not taken over yet" in cli.fails("delete-offsets", "split.toml.run", "--yes", code=3)
+    assert len(world.committed(old.group)) == 4

@@ -1,0 +1,170 @@
+"""What this principal may do, as a broker with an authorizer says before the write, and as it then acts."""
+
+from __future__ import annotations
+
+import string
+from contextlib import closing
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern
+from kafka.admin import ResourceType as AclResourceType
+
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Verdict
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import broker_world, until
+from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
+
+
+@pytest.fixture(scope="module")
+def guarded(java, kafka_jars):
+    """A broker with ACLs: a resource that none is about is free to all, one that has any is for those that they name.
+
+    Offsets are kept for 600 minutes there.
+    """
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "offsets.retention.minutes": "600",
+    }
+    with start_sandbox(kafka_jars, java=java, settings=settings) as running:
+        address = running.bootstrap_servers
+        with connected(address) as client:
+            for group in string.ascii_lowercase:  # until every partition of the new offsets topic answers
+                client.committed_topics(group)
+        with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
+            yield world, client, admin
+
+
+class Admin:
+    """Gives and takes permissions on the guarded broker."""
+
+    def __init__(self, world) -> None:
+        self._client = KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
+        """Let everybody do these operations on a resource and nothing else, once the broker knows it."""
+        resource = ResourcePattern(AclResourceType[kind], name)
+        rules = [("User:*", operation, "ALLOW") for operation in operations] or [("User:nobody", "ALL", "ALLOW")]
+        rules += [("User:*", but, "DENY")] if but else []
+        made = self._client.create_acls(
+            [
+                ACL(
+                    principal=who,
+                    host="*",
+                    operation=ACLOperation[operation],
+                    permission_type=ACLPermissionType[permission],
+                    resource_pattern=resource,
+                )
+                for who, operation, permission in rules
+            ]
+        )
+        assert not made["failed"], made
+        about = ACLFilter(
+            principal=None,
+            host="*",
+            operation=ACLOperation.ANY,
+            permission_type=ACLPermissionType.ANY,
+            resource_pattern=resource,
+        )
+        until(lambda: len(self._client.describe_acls(about)[0]) == len(rules))
+
+
+def test_the_least_permissions_are_enough(guarded):
+    """Describe on the old group, Read on the topic, Read and Delete on the new group, which does not exist yet."""
+    world, writer, admin = guarded
+    partition, old = old_group(world)
+    new = f"{old}-new"
+    admin.allow("GROUP", old, "DESCRIBE")
+    admin.allow("TOPIC", partition.topic, "READ")
+    admin.allow("GROUP", new, "READ", "DELETE")
+    plan = plan_of(writer, old, new)
+    assert check(plan, "permission").verdict is Verdict.PASS
+    assert write(writer, new, partition) == "written"
+    assert delete(writer, new, partition) == "written"
+
+
+def write(writer, group: str, partition: TopicPartition) -> str:
+    (answer,) = writer.alter_offsets(group, {partition: CommittedOffset(offset=4)}).values()
+    return answer.error or answer.answer
+
+
+def delete(writer, group: str, partition: TopicPartition) -> str:
+    (answer,) = writer.delete_offsets(group, [partition]).values()
+    return answer.error or answer.answer
+
+
+def test_lack_of_read_on_a_target_is_told_before_the_write(guarded):
+    """A target that this principal may only describe is refused by the check, as the broker would refuse the write."""
+    world, writer, admin = guarded
+    partition, old = old_group(world)
+    new = f"{old}-new"
+    admin.allow("GROUP", new, "DESCRIBE")
+    plan = plan_of(writer, old, new)
+    assert f"lacks Read on Group '{new}';" in check(plan, "permission").reason
+    assert refusing(plan) == ["permission"]
+    assert write(writer, new, partition) == "GROUP_AUTHORIZATION_FAILED"
+
+
+def test_lack_of_read_on_a_topic_is_told_before_the_write(guarded):
+    """A topic that this principal may only describe is refused by the check, as the broker would refuse its offsets."""
+    world, writer, admin = guarded
+    partition, old = old_group(world)
+    admin.allow("TOPIC", partition.topic, "DESCRIBE")
+    plan = plan_of(writer, old, f"{old}-new")
+    assert f"lacks Read on Topic '{partition.topic}';" in check(plan, "permission").reason
+    assert refusing(plan) == ["permission"]
+    assert write(writer, f"{old}-new", partition) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_lack_of_delete_on_a_target_is_a_warning(guarded):
+    """Without Delete the write goes, and the way back, which deletes what was created, does not."""
+    world, writer, admin = guarded
+    partition, old = old_group(world)
+    new = f"{old}-new"
+    admin.allow("GROUP", new, "READ")
+    found = check(plan_of(writer, old, new), "permission")
+    assert (found.verdict, f"lacks Delete on Group '{new}': a rollback" in found.reason) == (Verdict.WARN, True)
+    assert write(writer, new, partition) == "written"
+    assert delete(writer, new, partition) == "GROUP_AUTHORIZATION_FAILED"
+
+
+def test_all_that_is_hidden_is_named_at_once(guarded):
+    """What may not even be described can't be planned with: one error names all that is lacking, not the first."""
+    world, writer, admin = guarded
+    partition, old = old_group(world)
+    other, _ = old_group(world)
+    world.commit(old, other, 4)
+    new = f"{old}-new"
+    named = handed_over(writer, old, new)
+    admin.allow("GROUP", old)
+    admin.allow("GROUP", new)
+    admin.allow("TOPIC", partition.topic)
+    admin.allow("TOPIC", other.topic, "DESCRIBE")
+    with pytest.raises(NotAuthorized) as refusal:
+        make_plan(writer, named, WriteOptions())
+    for lack in (
+        f"Describe on Group '{old}'",
+        f"Describe and Read on Group '{new}'",
+        f"Describe and Read on Topic '{partition.topic}'",
+        f"Read on Topic '{other.topic}'",
+    ):
+        assert lack in str(refusal.value)
+
+
+def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):
+    """Under a day is a warning with the figure; without DescribeConfigs on the cluster the check says so and passes."""
+    world, writer, admin = guarded
+    _, old = old_group(world)
+    found = check(plan_of(writer, old, f"{old}-new"), "retention")
+    assert (found.verdict, "expire in 10 hours" in found.reason) == (Verdict.WARN, True)
+    admin.allow("CLUSTER", "kafka-cluster", "ALL", but="DESCRIBE_CONFIGS")
+    found = check(plan_of(writer, old, f"{old}-new"), "retention")
+    assert (found.verdict, found.reason.startswith("not known")) == (Verdict.PASS, True)

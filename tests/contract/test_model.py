@@ -1,0 +1,112 @@
+"""Random sequences of deeds and verbs, on the cluster in memory and on a real broker: both end alike."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
+from migrate_groups.migration.write import apply_plan
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.plan.options import WriteOptions
+from tests.support.broker_world import broker_world
+from tests.support.clock import FakeClock
+
+STEPS = 60
+
+
+class Side:
+    """One of the two clusters, with the same names on both."""
+
+    def __init__(self, writer, topics: list[str], groups: list[str]) -> None:
+        self.writer, self.topics, self.groups = writer, topics, groups
+        self.receipts = []
+
+    def partition(self, dice: random.Random) -> TopicPartition:
+        return TopicPartition(dice.choice(self.topics), dice.randrange(2))
+
+    def alter(self, dice: random.Random) -> object:
+        wanted = {self.partition(dice): CommittedOffset(offset=dice.randrange(11), leader_epoch=0) for _ in range(2)}
+        answers = self.writer.alter_offsets(dice.choice(self.groups), wanted)
+        return sorted((tp, str(answer.answer), answer.error) for tp, answer in answers.items())
+
+    def delete(self, dice: random.Random) -> object:
+        answers = self.writer.delete_offsets(dice.choice(self.groups), [self.partition(dice)])
+        return sorted((tp, str(answer.answer), answer.error) for tp, answer in answers.items())
+
+    def migrate(self, dice: random.Random) -> object:
+        source, target = dice.sample(self.groups, 2)
+        options = WriteOptions(
+            on_existing=dice.choice(["refuse", "forward", "overwrite"]),
+            uncommitted=dice.choice(["refuse", "start", "leave"]),
+        )
+        taken = take_snapshot(self.writer, [source], FakeClock())
+        named = name_groups(taken, [target], fan_out=False, restore=False)
+        return self._write(make_plan(self.writer, named, options))
+
+    def roll_back(self, dice: random.Random) -> object:
+        return self._write(plan_rollback(self.writer, dice.choice(self.receipts))) if self.receipts else None
+
+    def give_back(self, dice: random.Random) -> object:
+        if not self.receipts:
+            return None
+        return self._write(make_plan(self.writer, *hand_back(self.writer, dice.choice(self.receipts), FakeClock())))
+
+    def clean_up(self, dice: random.Random) -> object:
+        return self._write(delete_source_offsets(self.writer, dice.choice(self.receipts))) if self.receipts else None
+
+    def _write(self, plan) -> object:
+        verdicts = {
+            check.name: str(check.verdict) for check in plan.checks if check.name not in ("retention", "permission")
+        }
+        if plan.refusals(at_the_write=True):
+            return verdicts
+        receipt = apply_plan(self.writer, self.writer, plan, FakeClock(), lambda state: None)
+        self.receipts.append(receipt)
+        return verdicts, [str(entry.outcome) for entry in receipt.entries], [str(c.action) for c in plan.changes]
+
+    def state(self) -> object:
+        partitions = [TopicPartition(topic, number) for topic in self.topics for number in (0, 1)]
+        return {group: self.writer.committed(group, partitions) for group in self.groups}
+
+
+def attempt(side: Side, deed: str, seed: float) -> object:
+    try:
+        return getattr(side, deed)(random.Random(seed))
+    except MigrateGroupsError as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_deeds_have_the_same_end(bootstrap_servers, seed):
+    """Writes, migrations and ways back in random order: answers, verdicts, outcomes and offsets agree at every step."""
+    dice = random.Random(seed)
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    with broker_world(bootstrap_servers) as world, closing(KafkaPythonWriter(config)) as writer:
+        topics, groups = [world.name("t") for _ in range(2)], [world.name("g") for _ in range(3)]
+        memory = InMemoryCluster()
+        for topic in topics:
+            memory.create_topic(topic, 2)
+            world.create_topic(2, topic=topic)
+            for number in (0, 1):
+                memory.produce(topic, number, 10)
+                world.produce(topic, number, 10)
+        sides = [Side(memory, topics, groups), Side(writer, topics, groups)]
+        history = []
+        for _ in range(STEPS):
+            deed = dice.choice(["alter", "alter", "delete", "migrate", "migrate", "roll_back", "give_back", "clean_up"])
+            step = dice.random()
+            in_memory, real = (attempt(side, deed, step) for side in sides)
+            history.append((deed, real))
+            assert in_memory == real, history
+            assert sides[0].state() == sides[1].state(), history
+        assert any(deed == "migrate" and isinstance(end, tuple) for deed, end in history)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from migrate_groups.spark.session import QUICK_START, local_session
+from migrate_groups.spark.snapshots import SNAPSHOT
+
+NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
+DEFAULTS: dict[str, Any] = {
+    "cluster_id": "cluster-a",
+    "taken_at": NOON,
+    "group": "big",
+    "source_group": None,
+    "group_state": "Empty",
+    "group_type": "classic",
+    "topic": "orders",
+    "topic_id": None,
+    "partition": 0,
+    "offset": 100,
+    "leader_epoch": 3,
+    "metadata": "",
+    "log_start_offset": 0,
+    "log_end_offset": 150,
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of all these tests."""
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    with local_session(jvm_options=QUICK_START, settings=settings) as session:
+        yield session
+
+
+@pytest.fixture
+def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
+    """Makes a snapshot of rows that are given by what is special about them."""
+
+    def make(*rows: dict[str, Any]) -> DataFrame:
+        return spark.createDataFrame([tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
+
+    return make
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Callable[..., str]:
+    """Writes lines to a file and returns its path."""
+
+    def write(*lines: str, name: str = "snapshot.csv") -> str:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+        return str(path)
+
+    return write

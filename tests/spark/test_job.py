@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+
+import migrate_groups
+from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.job import main, run_reconcile
+from migrate_groups.spark.reconcile import STATUSES, count_column
+from migrate_groups.spark.session import QUICK_START
+
+CsvFile = Callable[..., str]
+HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "spark_reconcile.py"
+
+
+@pytest.fixture
+def split(csv_file: CsvFile) -> str:
+    """What was handed over."""
+    rows = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
+    return csv_file(HEADER, *rows, name="split.csv")
+
+
+@pytest.fixture
+def after(csv_file: CsvFile) -> str:
+    """A hand-over without a defect."""
+    rows = ("c,00123,,007,0,10,0,15", "c,00123,,007,1,20,0,30", "c,search,,catalog,0,5,0,5")
+    return csv_file(HEADER, *rows, name="after.csv")
+
+
+@pytest.fixture
+def broken(csv_file: CsvFile) -> str:
+    """One partition behind, one missing."""
+    return csv_file(HEADER, "c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5", name="broken.csv")
+
+
+def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, tmp_path: Path) -> None:
+    """Both tables as Parquet and CSV, with the documented schema, the same rows and nothing beside them."""
+    out = tmp_path / "out"
+    found = run_reconcile(spark, [split], [broken], out=out)
+    assert not found.clean
+    assert sorted(path.name for path in out.iterdir()) == [
+        "group_topic_summary.csv",
+        "group_topic_summary.parquet",
+        "partition_verdict.csv",
+        "partition_verdict.parquet",
+    ]
+    verdicts = spark.read.parquet(str(out / "partition_verdict.parquet"))
+    text = "cluster_id string, group string, source_group string, topic string, partition int, status string"
+    numbers = (
+        "before_offset, after_offset, before_log_start, before_log_end, after_log_start, after_log_end, "
+        "lag_before, lag_after, produced, consumed"
+    ).replace(",", " bigint,")
+    schema = spark.createDataFrame([], f"{text}, {numbers} bigint, reason string").schema
+    assertSchemaEqual(verdicts.schema, schema)
+    assert {(row.group, row.topic, row.partition, row.status) for row in verdicts.collect()} == {
+        ("00123", "007", 0, "behind"),
+        ("00123", "007", 1, "missing"),
+        ("search", "catalog", 0, "exact"),
+    }
+    read = spark.read.schema(schema).csv(str(out / "partition_verdict.csv"), header=True, escape='"')
+    assertDataFrameEqual(read, verdicts)
+    summary = spark.read.parquet(str(out / "group_topic_summary.parquet"))
+    counts = " bigint, ".join(count_column(status) for status in STATUSES)
+    assertSchemaEqual(
+        summary.schema,
+        spark.createDataFrame(
+            [],
+            f"cluster_id string, group string, topic string, worst string, partitions bigint, {counts} bigint, "
+            "lag_before bigint, lag_after bigint, produced bigint, consumed bigint",
+        ).schema,
+    )
+    [part] = (out / "group_topic_summary.csv").glob("*.csv")
+    with part.open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [(row["group"], row["topic"], row["worst"]) for row in rows] == [
+        ("00123", "007", "missing"),
+        ("search", "catalog", "exact"),
+    ]
+    assert (rows[0]["behind"], rows[0]["lag_before"], rows[0]["lag_after"]) == ("1", "10", "6")
+
+
+def test_a_snapshot_as_it_was_taken_needs_a_mapping(spark: SparkSession, csv_file: CsvFile, after: str) -> None:
+    """With the mapping's rows the old group's offsets are looked for in the new groups."""
+    rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
+    before = csv_file(HEADER, *rows, name="before.csv")
+    mapping = [("big", "007", 0, "00123"), ("big", "007", 1, "00123"), ("big", "catalog", 0, "search")]
+    found = run_reconcile(spark, [before], [after], mapping)
+    assert (found.clean, found.totals.partitions, found.totals.produced) == (True, 3, 5)
+    with pytest.raises(InvalidInput, match="no group of AFTER is expected"):
+        run_reconcile(spark, [before], [after])
+
+
+def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split: str, tmp_path: Path) -> None:
+    """Nothing is read or written then: the other input, which isn't there in the end, is never missed."""
+    out = tmp_path / "o[u]t"
+    out.mkdir()
+    bad = tmp_path / "bad.csv"
+    bad.write_text("topic,partition\nt,x\n")
+    with pytest.raises(InvalidInput, match="exists already; choose another or remove it"):
+        run_reconcile(spark, [split], [str(bad)], out=out)
+    assert not [*out.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("c,00123,,007,1,9,0,1x", r"bad\.csv, line 3: log_end_offset is '1x'"),
+        ("c,00123,,007,0,8,0,15", "AFTER has two offsets at the same moment for 007-0 of group 00123"),
+    ],
+)
+def test_a_bad_row_leaves_nothing_behind(
+    spark: SparkSession, split: str, csv_file: CsvFile, tmp_path: Path, row: str, message: str
+) -> None:
+    """Whether the job finds it before it writes or while it does."""
+    bad = csv_file(HEADER, "c,00123,,007,0,9,0,15", row, name="bad.csv")
+    with pytest.raises(InvalidInput, match=message):
+        run_reconcile(spark, [split], [bad], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: str, after: str) -> None:
+    """A file where a folder would have to be: found out before the job."""
+    with pytest.raises(InvalidInput, match="can't be written") as error:
+        run_reconcile(spark, [split], [after], out=Path(split) / "out")
+    assert "\n" not in str(error.value)
+
+
+def test_an_error_is_one_line_and_an_exit_code(
+    spark: SparkSession, split: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What spark-submit's main says and returns: 0 with the totals on stdout, 2 with the reason on stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    missing = str(tmp_path / "missing.csv")
+    assert main([missing, after], out, err) == 2
+    assert (out.getvalue(), err.getvalue()) == ("", f"error: {missing}: no such file or folder\n")
+    before = tmp_path / "before.csv"
+    before.write_text(Path(split).read_text().replace("00123,big", "big,").replace("search,big", "big,"))
+    assert main([str(before), after, "--split", split], out, err) == 0
+    assert json.loads(out.getvalue())["partitions"] == 3
+    assert capsys.readouterr() == ("", "")
+
+
+def submit(package: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A real spark-submit with one worker thread, and the package as a zip."""
+    spark_submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.sql.shuffle.partitions": "2",
+    }
+    options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
+    return subprocess.run(
+        [spark_submit, "--master", "local[1]", *options, "--py-files", package, SCRIPT, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_spark_submit(split: str, after: str, broken: str, tmp_path: Path) -> None:
+    """The three-line file with the package as a zip: exit code 0 or 6, and the totals as one line of JSON."""
+    package, folder = tmp_path / "package.zip", tmp_path / "cwd"
+    source = Path(migrate_groups.__file__).parent
+    folder.mkdir()
+    with zipfile.ZipFile(package, "w") as archive:
+        for path in source.rglob("*.py"):
+            archive.write(path, Path("migrate_groups") / path.relative_to(source))
+    good = submit(package, folder, split, after, "--out", str(tmp_path / "out"))
+    assert (good.returncode, json.loads(good.stdout)["clean"]) == (0, True), good.stderr
+    assert (tmp_path / "out" / "partition_verdict.parquet" / "_SUCCESS").exists()
+    bad = submit(package, folder, split, broken)
+    result = json.loads(bad.stdout)
+    assert (bad.returncode, result["clean"], result["worst"]) == (6, False, "missing"), bad.stderr
+    assert result["counts"] == dict.fromkeys(STATUSES, 0) | {"behind": 1, "missing": 1, "exact": 1}
+    assert not [*folder.iterdir()]

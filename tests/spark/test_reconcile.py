@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.comparable import align
+from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.job import reconcile_tables
+from migrate_groups.spark.reconcile import (
+    AHEAD_PROVES_NOTHING,
+    MAPPING,
+    STATUSES,
+    group_topic_summary,
+    partition_verdict,
+    split_mapping,
+)
+from migrate_groups.spark.result import MAX_SUMMARY, MAX_WORST, GroupTopic, Reconciliation, conclude
+
+Snapshot = Callable[..., DataFrame]
+Row = dict[str, Any]
+NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)  # when rows of the fixture were taken
+PROBLEMS = {"missing", "below-log-start", "behind", "unexpected"}
+SPLIT: Row = {"group": "billing", "source_group": "big"}
+NEW: Row = {"group": "billing", "taken_at": NOON + timedelta(minutes=1)}
+
+VERDICT_SCHEMA = (
+    "cluster_id string, group string, source_group string, topic string, partition int, status string, "
+    "before_offset bigint, after_offset bigint, before_log_start bigint, before_log_end bigint, "
+    "after_log_start bigint, after_log_end bigint, lag_before bigint, lag_after bigint, produced bigint, "
+    "consumed bigint, reason string"
+)
+
+# what is special about the row before and the row after (None: no row), and the verdict on the two
+PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
+    "equal": ({"offset": 100}, {"offset": 100}, "exact", None),
+    "equal at 0": ({"offset": 0}, {"offset": 0}, "exact", None),
+    "further": ({"offset": 100}, {"offset": 130}, "ahead", "30 further on"),
+    "further, beyond the end": ({"offset": 100}, {"offset": 151}, "ahead", "beyond the log's end as it was read, 150"),
+    "smaller": ({"offset": 100}, {"offset": 99}, "behind", "1 records will be processed again"),
+    "smaller, at 0": ({"offset": 100}, {"offset": 0}, "behind", "100 records will be processed again"),
+    "no row after": ({"offset": 100}, None, "missing", "100 was committed before, nothing after"),
+    "no commit after": ({"offset": 100}, {"offset": None}, "missing", "100 was committed before, nothing after"),
+    "0 before, no commit after": ({"offset": 0}, {"offset": None}, "missing", "0 was committed before"),
+    "no row before": (None, {"offset": 100}, "unexpected", "100 is committed after, nothing was before"),
+    "no commit before": ({"offset": None}, {"offset": 0}, "unexpected", "0 is committed after, nothing was before"),
+    "no commit": ({"offset": None}, {"offset": None}, "no-commit", None),
+    "no commit, no row": ({"offset": None}, None, "no-commit", None),
+    "equal, below the start": (
+        {"offset": 100},
+        {"offset": 100, "log_start_offset": 120},
+        "below-log-start",
+        "the log starts at 120: 20 records are already gone",
+    ),
+    "smaller, below the start": (
+        {"offset": 100},
+        {"offset": 90, "log_start_offset": 95},
+        "below-log-start",
+        "the log starts at 95: 5 records are already gone; 10 records will be processed again",
+    ),
+    "unknown, below the start": (
+        {"offset": None},
+        {"offset": 1, "log_start_offset": 5},
+        "below-log-start",
+        "4 records are already gone; 1 is committed after, nothing was before",
+    ),
+    "equal, at the start": ({"offset": 100}, {"offset": 100, "log_start_offset": 100}, "exact", None),
+    "equal, recreated": ({"topic_id": "a"}, {"topic_id": "b"}, "unexpected", "the topic was recreated"),
+    "recreated, gone": (
+        {"topic_id": "a"},
+        {"topic_id": "b", "offset": None},
+        "missing",
+        "the topic was recreated: its offsets can't be compared; 100 was committed before, nothing after",
+    ),
+    "equal, an id unknown": ({"topic_id": "a"}, {"topic_id": None}, "exact", None),
+    "equal, no log bounds": (
+        {"log_start_offset": None, "log_end_offset": None},
+        {"log_start_offset": None, "log_end_offset": None},
+        "exact",
+        None,
+    ),
+}
+
+
+def test_every_planted_defect_is_found(snapshot: Snapshot) -> None:
+    """Each pair of rows gets its status and reason, one partition a pair, and nothing else comes out."""
+    pairs = [*enumerate(PLANTED.values())]
+    before = snapshot(*(SPLIT | row | {"partition": number} for number, (row, *_) in pairs if row is not None))
+    after = snapshot(*(NEW | row | {"partition": number} for number, (_, row, *_) in pairs if row is not None))
+    rows = partition_verdict(before, after).orderBy("partition").collect()
+    found = {name: (row.status, row.reason) for name, row in zip(PLANTED, rows, strict=True)}
+    assert {name: status for name, (status, _) in found.items()} == {
+        name: planted[2] for name, planted in PLANTED.items()
+    }
+    for name, (_, reason) in found.items():
+        assert (reason is None) if PLANTED[name][3] is None else (PLANTED[name][3] in (reason or "")), name
+    assert {status for status, _ in found.values()} == set(STATUSES)
+    result = conclude(partition_verdict(before, after))
+    problems = {number for number, (_, planted) in enumerate(PLANTED.items()) if planted[2] in PROBLEMS}
+    assert {row.partition for row in result.worst} == problems
+    assert (result.problems, result.hints) == (len(problems), (AHEAD_PROVES_NOTHING,))
+    severities = [STATUSES.index(row.status) for row in result.worst]
+    assert severities == sorted(severities)
+
+
+def test_a_verdict_has_both_moments(spark: SparkSession, snapshot: Snapshot) -> None:
+    """Lags, and their change split into what was produced and what was consumed; the schema is what is documented."""
+    before = snapshot(SPLIT | {"offset": 100, "log_start_offset": 10, "log_end_offset": 150})
+    after = snapshot(NEW | {"offset": 130, "log_start_offset": 20, "log_end_offset": 170})
+    verdicts = partition_verdict(before, after)
+    schema = spark.createDataFrame([], VERDICT_SCHEMA).schema
+    reason = "30 further on: processed since, or skipped"
+    row = ("cluster-a", "billing", "big", "orders", 0, "ahead", 100, 130, 10, 150, 20, 170, 50, 40, 20, 30, reason)
+    assertSchemaEqual(verdicts.schema, schema)
+    assertDataFrameEqual(verdicts, spark.createDataFrame([row], schema))
+
+
+def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
+    """Lag is null without a commit, 0 at the end, and negative when the offset lies beyond the end as it was read."""
+    offsets = [None, 150, 155]
+    before = snapshot(*(SPLIT | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
+    after = snapshot(*(NEW | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
+    rows = partition_verdict(before, after).orderBy("partition").collect()
+    assert [(row.lag_before, row.lag_after) for row in rows] == [(None, None), (0, 0), (-5, -5)]
+
+
+def test_a_recreated_topic_has_no_difference(snapshot: Snapshot) -> None:
+    """Offsets of two logs are not subtracted from each other."""
+    before, after = snapshot(SPLIT | {"topic_id": "a"}), snapshot(NEW | {"topic_id": "b", "offset": 3})
+    [row] = partition_verdict(before, after).collect()
+    assert (row.produced, row.consumed, row.lag_before, row.lag_after) == (None, None, 50, 147)
+
+
+def test_names_of_digits_stay_names(snapshot: Snapshot) -> None:
+    """Group `00123` is not group `123`, topic `007` not topic `7`."""
+    before = snapshot(*({"group": group, "topic": topic} for group in ("00123", "123") for topic in ("007", "7")))
+    after = snapshot({"group": "00123", "topic": "007"}, {"group": "123", "topic": "7"})
+    rows = partition_verdict(before, after).collect()
+    exact = {(row.group, row.topic) for row in rows if row.status == "exact"}
+    missing = {(row.group, row.topic) for row in rows if row.status == "missing"}
+    assert exact == {("00123", "007"), ("123", "7")}
+    assert missing == {("00123", "7"), ("123", "007")}
+
+
+@pytest.fixture
+def mapping(spark: SparkSession) -> DataFrame:
+    """Orders go to billing, partition 0 of searches to search; partition 1 and all else stay."""
+    rows = [("big", "orders", 0, "billing"), ("big", "orders", 1, "billing"), ("big", "searches", 0, "search")]
+    return spark.createDataFrame(rows, MAPPING)
+
+
+def test_a_mapping_says_where_rows_are_expected(snapshot: Snapshot, mapping: DataFrame) -> None:
+    """Rows of the source go to the mapped group; those not named are left out, and so is the old group after."""
+    topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
+    old = [{"topic": topic, "partition": partition} for topic, partition in topics]
+    before = snapshot(*old, {"group": "other", "topic": "orders"})
+    new = [NEW | {"topic": "orders"}, NEW | {"topic": "searches", "group": "search", "offset": 90}]
+    rows = partition_verdict(before, snapshot(*old, *new), mapping).collect()
+    assert {(row.source_group, row.group, row.topic, row.partition, row.status) for row in rows} == {
+        ("big", "billing", "orders", 0, "exact"),
+        ("big", "billing", "orders", 1, "missing"),
+        ("big", "search", "searches", 0, "behind"),
+    }
+
+
+def test_a_split_file_says_the_same_as_before_and_as_a_mapping(snapshot: Snapshot) -> None:
+    """The three ways to ask give equal verdicts; a history in the split file maps a partition once."""
+    old = snapshot({"topic": "orders"}, {"topic": "searches"})
+    parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
+    split = snapshot(*parts, *(part | {"taken_at": NOON - timedelta(days=1)} for part in parts))
+    after = snapshot(NEW | {"topic": "orders"}, NEW | {"topic": "searches", "group": "search"})
+    as_before = partition_verdict(split, after)
+    assert {row.status for row in as_before.collect()} == {"exact"}
+    assertDataFrameEqual(partition_verdict(old, after, split_mapping(split)), as_before)
+    assertDataFrameEqual(partition_verdict(split, after, split_mapping(split)), as_before)
+
+
+def test_one_partition_may_go_to_several_groups(spark: SparkSession, snapshot: Snapshot) -> None:
+    """A fan-out has a verdict for each group."""
+    mapping = spark.createDataFrame([("big", "orders", 0, "billing"), ("big", "orders", 0, "audit")], MAPPING)
+    rows = partition_verdict(snapshot({}), snapshot(NEW), mapping).collect()
+    assert {(row.group, row.status) for row in rows} == {("billing", "exact"), ("audit", "missing")}
+
+
+def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Snapshot) -> None:
+    """The same group at two moments; groups that BEFORE does not know are left out."""
+    rows = partition_verdict(snapshot({}), snapshot({"offset": 120}, NEW)).collect()
+    assert [(row.group, row.source_group, row.status) for row in rows] == [("big", None, "ahead")]
+
+
+def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
+    """On both sides; a row without a time is older than any with one, and the same row twice is no harm."""
+    history = [
+        {"taken_at": None, "offset": 500},
+        {"taken_at": NOON - timedelta(days=1), "offset": 300},
+        {"offset": 100},
+    ]
+    after = [NEW | {"offset": 100}, NEW | {"offset": 100}, NEW | {"taken_at": NOON, "offset": 50}]
+    for rows in (history, history[::-1]):
+        [row] = partition_verdict(snapshot(*(SPLIT | row for row in rows)), snapshot(*after)).collect()
+        assert (row.status, row.before_offset, row.after_offset) == ("exact", 100, 100)
+
+
+@pytest.mark.parametrize("side", ["BEFORE", "AFTER"])
+@pytest.mark.parametrize(("time", "offsets"), [(NOON, (100, 101)), (NOON, (0, None)), (None, (None, 5))])
+def test_two_offsets_at_the_same_moment_are_refused(
+    snapshot: Snapshot, side: str, time: datetime | None, offsets: tuple[int | None, int | None]
+) -> None:
+    """Neither of them is right, on either side: nothing is chosen silently."""
+    once, twice = snapshot({}), snapshot(*({"taken_at": time, "offset": offset} for offset in offsets))
+    sides = (twice, once) if side == "BEFORE" else (once, twice)
+    with pytest.raises(InvalidInput, match=f"{side} has two offsets .* orders-0 of group big"), readable_failures():
+        partition_verdict(*sides).collect()
+
+
+def test_two_sources_of_one_partition_are_refused(snapshot: Snapshot) -> None:
+    """One group can't start where two others stopped."""
+    before = snapshot(SPLIT, SPLIT | {"source_group": "large", "taken_at": NOON - timedelta(hours=1)})
+    with pytest.raises(InvalidInput, match=r"two source groups \(big, large\) for orders-0"), readable_failures():
+        partition_verdict(before, snapshot(NEW)).collect()
+
+
+def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
+    """One row a group and topic, the worst status, sums over the partitions that have a figure."""
+    before = snapshot(
+        *(SPLIT | {"partition": number, "offset": offset} for number, offset in enumerate([100, 100, None])),
+        SPLIT | {"topic": "searches"},
+    )
+    after = snapshot(NEW, NEW | {"partition": 1, "offset": 90, "log_end_offset": 160}, NEW | {"topic": "searches"})
+    rows = {row.topic: row.asDict() for row in group_topic_summary(partition_verdict(before, after)).collect()}
+    counts = dict.fromkeys(("missing", "below_log_start", "behind", "unexpected", "ahead", "no_commit", "exact"), 0)
+    assert rows["orders"] == {
+        "cluster_id": "cluster-a",
+        "group": "billing",
+        "topic": "orders",
+        "worst": "behind",
+        "partitions": 3,
+        **(counts | {"exact": 1, "behind": 1, "no_commit": 1}),
+        "lag_before": 100,
+        "lag_after": 120,
+        "produced": 10,
+        "consumed": -10,
+    }
+    assert rows["searches"]["worst"] == "exact"
+    assert set(rows) == {"orders", "searches"}
+
+
+def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:
+    """Equal offsets, and partitions without a commit on both sides: no problem, no hint."""
+    before = snapshot(SPLIT, SPLIT | {"partition": 1, "offset": None})
+    found = reconcile_tables(before, snapshot(NEW, NEW | {"partition": 1, "offset": None}))
+    assert found.clean
+    assert (found.worst, found.hints, found.topics) == ((), (), 1)
+    assert found.totals.counts == dict.fromkeys(STATUSES, 0) | {"exact": 1, "no-commit": 1}
+    assert (found.totals.partitions, found.totals.lag_before, found.totals.lag_after) == (2, 50, 50)
+    [row] = found.summary
+    assert row._replace(cluster_id=None, group=None, topic=None) == found.totals
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_a_problem_breaks_a_hand_over(status: str) -> None:
+    """One partition of each status: the four problems are none too few."""
+    counts = dict.fromkeys(STATUSES, 0) | {"exact": 99} | {status: 1}
+    totals = GroupTopic(None, None, None, status, 100, counts, None, None, None, None)
+    found = Reconciliation(totals=totals, topics=1, summary=(), worst=(), hints=())
+    assert found.clean == (status not in PROBLEMS)
+    assert found.problems == (status in PROBLEMS)
+
+
+def test_a_result_stays_small(snapshot: Snapshot) -> None:
+    """However many topics and partitions there are: the worst come first, the counts are of all."""
+    topics = [f"t{number}" for number in range(MAX_SUMMARY + 5)]
+    before = snapshot(*(SPLIT | {"topic": topic} for topic in topics))
+    lost = topics[-MAX_WORST - 1 :]
+    found = conclude(
+        partition_verdict(before, snapshot(*(NEW | {"topic": topic} for topic in topics if topic not in lost)))
+    )
+    assert found.topics == found.totals.partitions == len(topics)
+    assert len(found.summary) == MAX_SUMMARY
+    assert {row.topic for row in found.summary[: len(lost)]} == set(lost)
+    assert found.problems == found.totals.counts["missing"] == MAX_WORST + 1
+    assert len(found.worst) == MAX_WORST
+
+
+def reconciled(snapshot: Snapshot, before: list[Row], after: list[Row]) -> Reconciliation:
+    return reconcile_tables(snapshot(*before), snapshot(*after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cluster_id"),
+    [(["a"], ["a"], "a"), ([None], ["a"], "a"), (["a"], [None], "a"), (["a", None], ["a"], "a"), ([None], [None], "")],
+)
+def test_a_missing_cluster_id_is_the_known_one(
+    snapshot: Snapshot, before: list[str | None], after: list[str | None], cluster_id: str
+) -> None:
+    """A foreign file without cluster ids can be compared, with either side or part of one lacking them."""
+    sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
+    assert align(*sides) == (cluster_id, ())
+
+
+def test_rows_without_a_cluster_id_join_those_with_one(snapshot: Snapshot) -> None:
+    """They are of one cluster, so they make one row of the summary."""
+    nameless = {"cluster_id": None}
+    before = [SPLIT, SPLIT | nameless | {"partition": 1}]
+    found = reconciled(snapshot, before, [NEW | nameless, NEW | {"partition": 1}])
+    assert (found.clean, found.totals.partitions) == (True, 2)
+    assert [row.cluster_id for row in found.summary] == ["cluster-a"]
+    [row] = partition_verdict(snapshot(SPLIT | nameless), snapshot(NEW | nameless)).collect()
+    assert (row.cluster_id, row.status) == (None, "exact")
+
+
+def test_several_clusters_are_kept_apart(snapshot: Snapshot) -> None:
+    """The same group in two clusters is two groups."""
+    both = [{"cluster_id": "a", "offset": 1}, {"cluster_id": "b", "offset": 2}]
+    found = reconciled(snapshot, [SPLIT | row for row in both], [NEW | row for row in both])
+    assert (found.clean, found.topics) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ([], [NEW], "BEFORE has no rows"),
+        ([SPLIT], [], "AFTER has no rows"),
+        (
+            [SPLIT],
+            [NEW | {"cluster_id": "cluster-b"}],
+            "different clusters: BEFORE is of cluster-a, AFTER of cluster-b",
+        ),
+        ([SPLIT, SPLIT | {"cluster_id": "b"}], [NEW | {"cluster_id": None}], "no cluster_id and there are several"),
+        (
+            [{}],
+            [NEW],
+            "no group of AFTER is expected from BEFORE: .* pass --spec split.toml or the split file as BEFORE",
+        ),
+        ([SPLIT], [{}], "AFTER has no group that is expected, such as 'billing'"),
+        ([{"group": None}], [NEW], "a row has no group"),
+        ([SPLIT], [{"group": None}], "a row has no group"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    snapshot: Snapshot, before: list[Row], after: list[Row], message: str
+) -> None:
+    """One line that says what to pass instead of thousands of missing partitions."""
+    with pytest.raises(InvalidInput, match=message):
+        reconciled(snapshot, before, after)
+
+
+def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot: Snapshot) -> None:
+    """A hand-over of nothing is not a clean one."""
+    for rows in ([], [("large", "orders", 0, "billing")]):
+        with pytest.raises(InvalidInput, match="none that the split names"):
+            reconcile_tables(snapshot({}), snapshot(NEW), spark.createDataFrame(rows, MAPPING))
+
+
+def test_what_was_left_out_is_said(snapshot: Snapshot) -> None:
+    """A group compared with itself beside new groups is clean, but the hint says how to follow a split."""
+    found = reconciled(snapshot, [{}], [{}, NEW, NEW | {"group": "search"}])
+    assert found.clean
+    assert found.hints == (
+        "2 group(s) of AFTER, such as 'billing', were not asked about: "
+        "to follow a split, pass --spec split.toml or the split file as BEFORE",
+    )
+    found = reconciled(snapshot, [SPLIT, SPLIT | {"group": "search"}], [NEW, {}])
+    assert found.hints == (
+        "AFTER has no rows of 1 expected group(s), such as 'search'",
+        "1 group(s) of AFTER, such as 'big', were not asked about",
+    )
+    assert found.totals.counts["missing"] == 1

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import migrate_groups.spark
+from migrate_groups.errors import MissingDependency
+from migrate_groups.spark.session import local_session
+
+PACKAGE = Path(migrate_groups.spark.__file__).parent
+JOB = ("comparable", "failures", "job", "reconcile", "result", "snapshots")
+
+
+def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
+    """The settings that results depend on, and those that keep it off the network."""
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.master": "local[*]",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    assert {name: spark.conf.get(name) for name in settings} == settings
+
+
+def test_a_second_session_is_the_first(spark: SparkSession) -> None:
+    """A process has one JVM."""
+    assert local_session().sparkContext is spark.sparkContext
+
+
+def in_a_new_process(folder: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    start = f"import sys; sys.path[:0] = {sys.path!r}\nfrom migrate_groups.spark.session import *\n"
+    return subprocess.run(
+        [sys.executable, "-c", start + program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
+    """The error says what to install, and nothing else is said anywhere."""
+    program = "try: local_session()\nexcept Exception as error: print(type(error).__name__, error)"
+    done = in_a_new_process(tmp_path, program, PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path / "nothing"))
+    assert done.stdout.startswith("MissingDependency Spark can't start: it needs Java 17 or newer")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the extra."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'migrate-groups\[spark\]'"):
+        local_session()
+
+
+def test_a_jvm_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    """A terminal shows our lines only, and the working directory stays as it was."""
+    import os
+
+    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
+    done = in_a_new_process(tmp_path, "print(local_session(jvm_options=QUICK_START).range(3).count())", **environment)
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("module", JOB)
+def test_jobs_run_everywhere(module: str) -> None:
+    """No Python UDF, no sparkContext or RDD (so that Spark Connect works), and no import that workers lack."""
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not used & {"sparkContext", "rdd", "udf", "pandas_udf", "toPandas", "toArrow", "_jvm", "_jdf"}
+    imports = {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    imports |= {
+        name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    }
+    assert imports <= {*sys.stdlib_module_names, "pyspark", "migrate_groups"}
+    ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    assert not {name for name in ours if name.startswith("migrate_groups")} - {
+        "migrate_groups.errors",
+        "migrate_groups.spark.session",
+        *(f"migrate_groups.spark.{name}" for name in JOB),
+    }

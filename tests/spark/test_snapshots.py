@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.snapshots import SNAPSHOT, read_snapshots
+
+HEADER = ",".join(SNAPSHOT.names)
+FULL = 'c,2026-11-20T23:27:08.123456Z,00123,,Empty,classic,007,tid,2,41,5,"a ""b"",\nc",10,60'
+FULL_ROW = Row(
+    cluster_id="c",
+    taken_at=datetime(2026, 11, 20, 23, 27, 8, 123456, tzinfo=UTC),
+    group="00123",
+    source_group=None,
+    group_state="Empty",
+    group_type="classic",
+    topic="007",
+    topic_id="tid",
+    partition=2,
+    offset=41,
+    leader_epoch=5,
+    metadata='a "b",\nc',
+    log_start_offset=10,
+    log_end_offset=60,
+)
+ARROW = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("taken_at", pa.timestamp("us", tz="UTC")),
+        ("group", pa.string()),
+        ("source_group", pa.string()),
+        ("group_state", pa.string()),
+        ("group_type", pa.string()),
+        pa.field("topic", pa.string(), nullable=False),
+        ("topic_id", pa.string()),
+        pa.field("partition", pa.int32(), nullable=False),
+        ("offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("log_start_offset", pa.int64()),
+        ("log_end_offset", pa.int64()),
+    ]
+)
+CsvFile = Callable[..., str]
+
+
+def rows_of(spark: SparkSession, *paths: str) -> list[Row]:
+    with readable_failures():
+        return read_snapshots(spark, paths).collect()
+
+
+def test_a_csv_row_arrives_as_it_was_written(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Digits stay text where they are names, microseconds and quoted cells with line ends survive."""
+    found = read_snapshots(spark, [csv_file(HEADER, FULL)])
+    assertSchemaEqual(found.schema, SNAPSHOT)
+    assertDataFrameEqual(found, spark.createDataFrame([FULL_ROW], SNAPSHOT))
+
+
+def test_empty_cells_are_null_and_empty_metadata_is_not(spark: SparkSession, csv_file: CsvFile) -> None:
+    """An empty cell is null, quoted or not; metadata is an empty string then."""
+    [row] = rows_of(spark, csv_file(HEADER, ',,"",,,,t,,0,,"",,,'))
+    assert row.metadata == ""
+    assert [name for name in SNAPSHOT.names if row[name] is not None] == ["topic", "partition", "metadata"]
+
+
+def test_columns_go_by_their_name(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Nullable columns may be missing and the others may be in any order."""
+    [row] = rows_of(spark, csv_file("offset,partition,group,topic", "7,1,g,t"))
+    assert (row.group, row.topic, row.partition, row.offset, row.taken_at, row.metadata) == ("g", "t", 1, 7, None, "")
+
+
+def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Kafka's own four columns need no header; an offset that was cut off is never taken for one."""
+    [row] = rows_of(spark, csv_file("00123,t,0,5"))
+    assert (row.group, row.topic, row.partition, row.offset) == ("00123", "t", 0, 5)
+    with pytest.raises(InvalidInput, match="offset"):
+        rows_of(spark, csv_file("g,t,0,5", "g,t,1,"))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("topic,partition,ofset", "unknown column 'ofset'"),
+        ("topic,partition,Offset", "unknown column 'Offset'"),
+        ("topic,topic,partition", "'topic' is there twice"),
+        ("topic,partition,", "unknown column ''"),
+        ("topic,offset", "'partition' is missing"),
+        ("group,partition", "'topic' is missing"),
+        ("topic;partition", "unknown column 'topic;partition'"),
+    ],
+)
+def test_wrong_columns_are_refused(spark: SparkSession, csv_file: CsvFile, header: str, message: str) -> None:
+    """A header that isn't a snapshot's is refused with the file and the column."""
+    path = csv_file(header, "t,0,1")
+    with pytest.raises(InvalidInput) as error:
+        read_snapshots(spark, [path])
+    assert path in str(error.value)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("taken_at", "2026-11-20 23:27:08", "a UTC time"),
+        ("taken_at", "2026-13-20T23:27:08Z", "a UTC time"),
+        ("taken_at", "2026-11-20T23:27:08.1234567Z", "a UTC time"),
+        ("offset", "-1", "a whole number"),
+        ("offset", "1.0", "a whole number"),
+        ("offset", " 12", "a whole number"),
+        ("offset", "NA", "a whole number"),
+        ("offset", "9223372036854775808", "a whole number"),
+        ("leader_epoch", "2147483648", "a whole number"),
+        ("log_end_offset", "-5", "a whole number"),
+        ("partition", "a", "a whole number"),
+        ("partition", "", "a partition"),
+        ("topic", "", "a topic"),
+        ("topic", "a b", "a topic's name"),
+    ],
+)
+def test_a_bad_cell_stops_the_job(
+    spark: SparkSession, csv_file: CsvFile, column: str, value: str, expected: str
+) -> None:
+    """No cell turns null silently: the error has file, line, column, value, and what was expected."""
+    good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
+    path = csv_file(HEADER)
+    with Path(path).open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(good.values())
+        writer.writerow((good | {column: value}).values())
+    with pytest.raises(InvalidInput) as error:
+        rows_of(spark, path)
+    shown = repr(value) if value else "empty"
+    assert str(error.value).startswith(f"{path}, line 4: {column} is {shown}, expected {expected}")
+
+
+def test_a_bad_cell_counts_even_if_nobody_uses_its_column(spark: SparkSession, csv_file: CsvFile) -> None:
+    """A job that needs other columns or other rows only is stopped as well."""
+    path = csv_file("topic,partition,leader_epoch", "t,0,x")
+    with pytest.raises(InvalidInput, match="leader_epoch is 'x'"), readable_failures():
+        read_snapshots(spark, [path]).where("topic <> 't'").groupBy("topic").count().collect()
+
+
+@pytest.mark.parametrize("row", ["t", "t,1", "t,1,2,3"])
+def test_a_row_of_another_length_stops_the_job(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
+    """A row that was cut short is not filled up with nulls, a longer one not shortened."""
+    path = csv_file("topic,partition,offset", "t,0,1", row)
+    with pytest.raises(InvalidInput) as error:
+        rows_of(spark, path)
+    assert str(error.value) == f"{path}, line 3: expected a row of 3 cells"
+
+
+def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Spark's CSV reader does not count the cells of a row when a job needs some of the columns only."""
+    path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
+    with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
+        read_snapshots(spark, [path]).select("topic").collect()
+
+
+def test_a_quote_that_never_closes_stops_the_job(spark: SparkSession, csv_file: CsvFile) -> None:
+    """The rest of the file in one cell is no row."""
+    with pytest.raises(InvalidInput, match="expected"):
+        rows_of(spark, csv_file("topic,partition,offset", 't,0,"1', "t,1,2"))
+
+
+def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Without a last line end the last number may have lost digits."""
+    path = csv_file("topic,partition,offset", "t,0,12345")
+    Path(path).write_bytes(Path(path).read_bytes()[:-3])
+    with pytest.raises(InvalidInput, match="cut short"):
+        read_snapshots(spark, [path])
+
+
+def test_bytes_that_are_not_utf8_are_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Two different groups would have the same replacement characters for a name."""
+    path = csv_file("group,topic,partition")
+    Path(path).write_bytes(Path(path).read_bytes() + b"g\xff,t,0\n")
+    with pytest.raises(InvalidInput, match=r"group .* UTF-8"):
+        rows_of(spark, path)
+
+
+def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+    """There is not even a header."""
+    with pytest.raises(InvalidInput, match=r"snapshot\.csv: the file has no first line"):
+        read_snapshots(spark, [csv_file()])
+
+
+def test_a_file_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """One line instead of Spark's own error."""
+    with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
+        read_snapshots(spark, [str(tmp_path / "before.csv")])
+
+
+@pytest.mark.parametrize("name", ["before.txt", "before", "before.json"])
+def test_other_kinds_of_file_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
+    """The extension picks the format, and nothing is guessed."""
+    with pytest.raises(InvalidInput, match=r"names end in \.csv, or in \.parquet"):
+        read_snapshots(spark, [csv_file("topic,partition", name=name)])
+
+
+def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Spark would take the file for hidden, and its rows for none."""
+    with pytest.raises(InvalidInput, match="nothing to read here"):
+        read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
+
+
+@pytest.mark.parametrize("name", ["be[f]ore*.csv", "2026-11-20T23:27.csv", "be fore#?.csv", "bef%20öre.csv"])
+def test_any_other_name_is_taken_literally(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
+    """Signs that mean something in a glob or a URI are part of an existing file's name, also in an error."""
+    path = csv_file("topic,partition,offset", "t,0,1", name=name)
+    assert len(rows_of(spark, path)) == 1
+    path = csv_file("topic,partition,offset", "t,0,x", name=name)
+    with pytest.raises(InvalidInput) as error:
+        rows_of(spark, path)
+    assert str(error.value).startswith(f"{path}, line 2: offset is 'x'")
+
+
+def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+    """Files with the same header, also in folders inside; several paths may have different columns."""
+    csv_file("topic,partition", "t,0", name="days/1.csv")
+    csv_file("topic,partition", "t,1", name="days/day=2/2.csv")
+    other = csv_file("partition,topic,offset", "2,t,5", name="other.csv")
+    assert {row.partition for row in rows_of(spark, str(tmp_path / "days"), other)} == {0, 1, 2}
+    assert {row.partition for row in rows_of(spark, str(tmp_path / "days" / "*.csv"))} == {0}
+
+
+def test_a_folder_with_different_headers_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+    """Spark goes by position within one table: nothing may end up in the wrong column."""
+    csv_file("topic,partition,offset", "t,1,2", name="days/1.csv")
+    csv_file("topic,offset,partition", "t,2,1", name="days/2.csv")
+    with pytest.raises(InvalidInput, match="header differs"):
+        rows_of(spark, str(tmp_path / "days"))
+
+
+def arrow_row(**changes: object) -> dict[str, list[object]]:
+    return {name: [value] for name, value in (FULL_ROW.asDict() | changes).items()}
+
+
+def parquet(path: Path, table: pa.Table) -> str:
+    pq.write_table(table, path)
+    return str(path)
+
+
+def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
+    """A file that pyarrow wrote equals the CSV with the same row."""
+    table = pa.table(arrow_row(), schema=ARROW)
+    found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
+    assertSchemaEqual(found.schema, SNAPSHOT)
+    assertDataFrameEqual(found, read_snapshots(spark, [csv_file(HEADER, FULL)]))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "message"),
+    [
+        ("partition", pa.int64(), "'partition' is bigint, expected int"),
+        ("taken_at", pa.timestamp("us"), "'taken_at' is timestamp_ntz, expected timestamp"),
+        ("group", pa.int32(), "'group' is int, expected string"),
+    ],
+)
+def test_a_parquet_column_of_another_type_is_refused(
+    spark: SparkSession, tmp_path: Path, column: str, kind: pa.DataType, message: str
+) -> None:
+    """Nothing is cast on the way in."""
+    schema = ARROW.set(ARROW.get_field_index(column), pa.field(column, kind))
+    values = arrow_row(group=123) if column == "group" else arrow_row()
+    with pytest.raises(InvalidInput, match=message):
+        read_snapshots(spark, [parquet(tmp_path / "s.parquet", pa.table(values, schema=schema))])
+
+
+def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """With a schema given, Spark would fill a missing column with nulls and pass over an unknown one."""
+    table = pa.table(arrow_row(), schema=ARROW)
+    with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
+        read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
+    with pytest.raises(InvalidInput, match="'extra' is string, expected no such column"):
+        read_snapshots(spark, [parquet(tmp_path / "b.parquet", table.append_column("extra", [["x"]]))])
+
+
+@pytest.mark.parametrize(("column", "value"), [("topic", None), ("partition", -1), ("offset", -1), ("partition", None)])
+def test_a_bad_parquet_row_stops_the_job(spark: SparkSession, tmp_path: Path, column: str, value: object) -> None:
+    """The same rules as for CSV, with the file named."""
+    table = pa.table(arrow_row(**{column: value}), schema=pa.schema([field.with_nullable(True) for field in ARROW]))
+    path = parquet(tmp_path / "s.parquet", table)
+    with pytest.raises(InvalidInput) as error:
+        rows_of(spark, path)
+    assert str(error.value).startswith(
+        f"{path}: {column} is {'empty' if value is None else repr(str(value))}, expected"
+    )
+
+
+def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """One line with the file instead of a Java stack trace."""
+    path = tmp_path / "s.parquet"
+    parquet(path, pa.table(arrow_row(), schema=ARROW))
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(InvalidInput) as error:
+        read_snapshots(spark, [str(path)])
+    assert str(error.value).startswith(f"{path}: can't be read: ")
+    assert "\n" not in str(error.value)
+
+
+def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
+    """CSV and Parquet may be mixed when they are named one by one."""
+    path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
+    found: DataFrame = read_snapshots(spark, [path, csv_file("topic,partition", "t,0")])
+    assert {row.topic for row in found.collect()} == {"007", "t"}

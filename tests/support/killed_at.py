@@ -1,0 +1,45 @@
+"""Run the command line and kill it at its Nth step, as ``kill -9`` does.
+
+``python -m tests.support.killed_at N ARGUMENT...``. A step is each side of each request that writes, and of each time
+that the receipt is recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from migrate_groups.cli.app import main
+from migrate_groups.cli.writing import Journal
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+
+
+class Steps:
+    """Counts, and kills this process at the wanted step."""
+
+    def __init__(self, fatal: int) -> None:
+        self._left = fatal
+
+    def step(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, function):
+        def counted(*arguments, **named):
+            self.step()
+            result = function(*arguments, **named)
+            self.step()
+            return result
+
+        return counted
+
+
+if __name__ == "__main__":
+    steps = Steps(int(sys.argv[1]))
+    sys.argv = ["migrate-groups", *sys.argv[2:]]
+    Journal.record = steps.around(Journal.record)
+    KafkaPythonWriter.alter_offsets = steps.around(KafkaPythonWriter.alter_offsets)
+    KafkaPythonWriter.delete_offsets = steps.around(KafkaPythonWriter.delete_offsets)
+    main()

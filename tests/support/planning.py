@@ -1,0 +1,58 @@
+"""Plans of a hand-over on a real broker, and what their checks say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.witness import Witness
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Check, Plan
+from tests.support.clock import FakeClock
+
+
+@contextmanager
+def connected(bootstrap_servers: str) -> Iterator[KafkaPythonWriter]:
+    """Yield the client that plans are made with."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    with (
+        closing(Witness(config)) as witness,
+        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as client,
+    ):
+        yield client
+
+
+def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
+    """Return a partition of ten records and a group without members that has committed 4 there."""
+    topic, group = world.create_topic(), group or world.name("old")
+    world.produce(topic, 0, 10)
+    world.commit(group, TopicPartition(topic, 0), 4)
+    return TopicPartition(topic, 0), group
+
+
+def handed_over(writer, old: str, new: str) -> Snapshot:
+    """Return a group's snapshot, for another group."""
+    return name_groups(take_snapshot(writer, [old], FakeClock()), [new], fan_out=False, restore=False)
+
+
+def plan_of(writer, old: str, new: str, **options) -> Plan:
+    """Return the plan to hand all of a group over to another."""
+    return make_plan(writer, handed_over(writer, old, new), WriteOptions(**options))
+
+
+def check(plan: Plan, name: str) -> Check:
+    """Return the plan's check of this name."""
+    (found,) = (each for each in plan.checks if each.name == name)
+    return found
+
+
+def refusing(plan: Plan) -> list[str]:
+    """Return the names of the checks that forbid the write."""
+    return [each.name for each in plan.refusals(at_the_write=True)]

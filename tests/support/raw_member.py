@@ -1,0 +1,74 @@
+"""A member of a classic group that is no consumer of ours: Connect's worker, a Kafka Streams instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
+from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+_MILLISECONDS = 60_000
+_MEMBER_ID_REQUIRED = 79
+
+
+def subscription(*topics: str) -> bytes:
+    """Return the metadata with which a consumer subscribes to topics."""
+    return ConsumerProtocolSubscription(topics=list(topics)).encode(version=0)
+
+
+@contextmanager
+def raw_member(
+    bootstrap_servers: str,
+    group: str,
+    *,
+    protocol_type: str = "consumer",
+    protocol: str = "range",
+    metadata: bytes = b"",
+    client_id: str = "raw-app",
+) -> Iterator[str]:
+    """Be the only member of a Stable group for the length of a ``with`` block; yields the member's id."""
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers, client_id=client_id)) as client:
+
+        def send(request):
+            async def to_coordinator():
+                node = await client._find_coordinator_id(group)
+                return await client._manager.send(request, node_id=node)
+
+            return client._manager.run(to_coordinator)
+
+        def join(member_id: str):
+            return send(
+                JoinGroupRequest(
+                    group_id=group,
+                    session_timeout_ms=_MILLISECONDS,
+                    rebalance_timeout_ms=_MILLISECONDS,
+                    member_id=member_id,
+                    protocol_type=protocol_type,
+                    protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=protocol, metadata=metadata)],
+                    min_version=4,
+                )
+            )
+
+        first = join("")
+        assert first.error_code == _MEMBER_ID_REQUIRED, first
+        joined = join(first.member_id)
+        assert joined.error_code == 0, joined
+        assignment = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")
+        synced = send(
+            SyncGroupRequest(
+                group_id=group,
+                generation_id=joined.generation_id,
+                member_id=joined.member_id,
+                protocol_type=protocol_type,
+                protocol_name=protocol,
+                assignments=[assignment],
+            )
+        )
+        assert synced.error_code == 0, synced
+        try:
+            yield joined.member_id
+        finally:
+            client.remove_group_members(group, [MemberToRemove(member_id=joined.member_id)])

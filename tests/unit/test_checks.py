@@ -1,0 +1,233 @@
+"""The verdicts of the checks where a broker is not needed, or hard to bring there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import (
+    HOLD_PROTOCOL_TYPE,
+    GroupDescription,
+    Member,
+    Operation,
+    Resource,
+    ResourceType,
+    TopicPartition,
+)
+from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.survey import look_around, survey
+from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.checks.run import run_checks
+from migrate_groups.plan.checks.source import running
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Check, Verdict
+from migrate_groups.plan.propose import propose
+from tests.support.rows import row
+
+MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset([TopicPartition("t", 0)]))
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    """Group ``old`` stands at 4 in both partitions of ``t``, which have ten records each."""
+    made = InMemoryCluster()
+    made.create_topic("t", 2)
+    for partition in (0, 1):
+        made.produce("t", partition, 10)
+        made.commit("old", TopicPartition("t", partition), 4)
+    return made
+
+
+def handed_over(partition: int, offset: int | None = 4, *, group: str = "new") -> Row:
+    return row(group=group, source_group="old", partition=partition, offset=offset)
+
+
+BOTH = [handed_over(0), handed_over(1)]
+
+
+def checks(cluster: InMemoryCluster, rows: list[Row], **options) -> dict[str, Check]:
+    """Return the checks of a plan by name."""
+    chosen = WriteOptions(**options)
+    facts = survey(cluster, rows)
+    return {each.name: each for each in run_checks(rows, propose(rows, facts, chosen), facts, chosen)}
+
+
+def refusing(found: dict[str, Check]) -> list[str]:
+    return [each.name for each in found.values() if each.verdict in (Verdict.PENDING, Verdict.REFUSE)]
+
+
+def test_every_check_passes_for_a_clean_hand_over(cluster):
+    """A stopped group that hands over to a new one: each of the design's checks is there, and passes."""
+    found = checks(cluster, BOTH)
+    assert {name: each.verdict for name, each in found.items() if each.verdict is not Verdict.PASS} == {}
+    assert list(found) == [
+        "cluster",
+        "hand-over",
+        "topics",
+        "kind",
+        "permission",
+        "stopped",
+        "not moved",
+        "vanished",
+        "targets",
+        "existing offsets",
+        "complete",
+        "in range",
+        "retention",
+    ]
+
+
+def test_a_file_without_offsets_is_refused(cluster):
+    """Nothing to hand over is not a success."""
+    assert refusing(checks(cluster, [])) == ["hand-over"]
+
+
+@pytest.mark.parametrize("group", ["old", "new"])
+def test_streams_groups_of_kip_1071_are_refused(cluster, group):
+    """A group of type streams is refused as source and as target; overruled, its unseen members still forbid it."""
+    cluster.join(group, MEMBER, group_type="streams", protocol_type="streams", assignor="")
+    found = checks(cluster, BOTH)
+    assert found["kind"].reason.startswith(f"{group} is a Kafka Streams application's")
+    assert "kind" in refusing(found)
+    overruled = checks(cluster, BOTH, any_kind=True)
+    assert overruled["kind"].verdict is Verdict.WARN
+    assert refusing(overruled) == ["stopped" if group == "old" else "targets"]
+
+
+def description(**changes) -> GroupDescription:
+    values = {"group": "g", "state": "Stable", "group_type": "consumer", "protocol_type": "consumer"}
+    return GroupDescription(**(values | changes))
+
+
+@pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
+def test_unseen_members_are_no_stop(state):
+    """A group that is not Empty and shows no member, or no topics, may hold any: by topic that means wait."""
+    assert running(description(state=state), {"t"}) == [f"is {state}"]
+    worker = Member(member_id="m", client_id="app", host="/h")
+    assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
+
+
+def test_a_stable_group_has_stopped_for_the_topics_that_nobody_holds():
+    """By topic, a Stable group passes where its members hold other topics, and only there."""
+    group = description(members=(MEMBER,))
+    assert running(group, {"other"}) == []
+    assert running(group, {"t", "other"})[0].startswith("1 member still assigned or subscribed to other, t (app at h")
+    assert running(group, None)[0].startswith("is Stable with 1 member (app at h")
+
+
+def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
+    """The protocol type of this tool's own hold, left in an Empty group, is none of a stranger."""
+    cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
+    cluster.leave("old", "m")
+    assert refusing(checks(cluster, BOTH)) == []
+
+
+@pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
+def test_what_is_hidden_ends_the_survey_and_what_is_not_permitted_the_check(cluster, operation):
+    """Without Describe nothing can be read, so all that is lacking is one error; without Read the check refuses."""
+    cluster.deny(Resource(ResourceType.GROUP, "new"), operation)
+    if operation is Operation.READ:
+        assert checks(cluster, BOTH)["permission"].reason.startswith("this principal lacks Read on Group 'new';")
+        return
+    cluster.deny(Resource(ResourceType.TOPIC, "t"), Operation.READ)
+    with pytest.raises(NotAuthorized, match="lacks Describe on Group 'new', Read on Topic 't';"):
+        checks(cluster, BOTH)
+
+
+def test_brokers_that_do_not_say_what_is_permitted_are_a_warning(cluster, monkeypatch):
+    """Before Kafka 2.3, or elsewhere, nobody says: that is a warning, since the write may then be refused."""
+    monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
+    found = checks(cluster, BOTH)["permission"]
+    assert (found.verdict, "the brokers don't say" in found.reason) == (Verdict.WARN, True)
+
+
+def test_surroundings_are_asked_for_once(cluster, monkeypatch):
+    """What is known of the surroundings is not asked for again: nothing of it costs time within the downtime."""
+    known = look_around(cluster, BOTH)
+    for question in ("permissions", "topic_names", "offsets_retention"):
+        monkeypatch.setattr(cluster, question, None)
+    assert survey(cluster, BOTH, known).surroundings is known
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (timedelta(days=1), "in 1 day if"),
+        (timedelta(hours=36), "in 36 hours if"),
+        (timedelta(minutes=90), "in 90 minutes if"),
+    ],
+)
+def test_expiry_in_whole_units(cluster, kept, said):
+    """The figure is the broker's, in the largest unit that it fills; under a day it is a warning."""
+    cluster.keep_offsets(kept)
+    found = checks(cluster, BOTH)["retention"]
+    assert said in found.reason
+    assert found.verdict is (Verdict.WARN if kept < timedelta(days=1) else Verdict.PASS)
+
+
+def test_offsets_that_are_there_already_expire_from_their_own_commit(cluster):
+    """An offset that is not written again keeps its clock, and is counted apart."""
+    first = TopicPartition("t", 0)
+    cluster.alter_offsets("new", cluster.committed("old", [first]))
+    assert "1 unchanged offset 7 days after they" in checks(cluster, BOTH)["retention"].reason
+
+
+def test_a_start_is_not_written_over_an_offset_unasked(cluster):
+    """A partition without a commit gets its start: where the target has an offset there, that is another one."""
+    cluster.commit("new", TopicPartition("t", 1), 7)
+    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    rows = [handed_over(0), handed_over(1, None)]
+    found = checks(cluster, rows, uncommitted="start")
+    assert "new t-1 is at 7, not 0" in found["existing offsets"].reason
+    assert refusing(found) == ["existing offsets"]
+    assert refusing(checks(cluster, rows, uncommitted="start", on_existing="overwrite")) == []
+
+
+def test_an_offset_that_is_left_in_the_target_is_named(cluster):
+    """A partition that gets nothing is not without an offset where the target has one: the new group starts there."""
+    cluster.commit("new", TopicPartition("t", 1), 7)
+    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
+    assert "new t-1 is at 7, and is left there" in found["existing offsets"].reason
+    assert refusing(found) == ["existing offsets"]
+
+
+def test_partitions_are_counted_once_however_many_groups_get_them(cluster):
+    """With fan-out the figures are those of partitions: what moved, what has vanished, what has no commit."""
+    cluster.commit("old", TopicPartition("t", 0), 9)
+    groups = ("a", "b", "c")
+    moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
+    assert moved["not moved"].reason.startswith("1 partition moved since the snapshot: t-0 4 → 9 (+5);")
+    cluster.delete_offsets("old", [TopicPartition("t", 1)])
+    gone = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
+    assert gone["vanished"].reason.startswith("1 commit gone since the snapshot, expired or deleted: t-1 at 4;")
+    without = checks(cluster, [handed_over(1, None, group=group) for group in groups], uncommitted="leave")
+    assert without["complete"].reason.startswith("nothing is written for 2 partitions: t-0, t-1;")
+
+
+def test_a_partition_that_was_cut_from_the_file_is_not_restarted(cluster):
+    """``start`` is for what nobody has read: a partition that the old group has committed is not one of those."""
+    found = checks(cluster, [handed_over(0)], uncommitted="start")
+    assert found["complete"].reason.startswith("1 partition with a commit missing from the file: t-1;")
+    assert refusing(found) == ["complete"]
+    assert refusing(checks(cluster, [handed_over(0)], uncommitted="leave")) == []
+
+
+def test_what_is_written_without_a_source_is_said(cluster):
+    """Partitions of no source group are left without a commit unless told: the check says what happens to them."""
+    rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
+    assert "nothing is written for 1 partition" in checks(cluster, rows)["complete"].reason
+    assert "uncommitted = start" in checks(cluster, rows, uncommitted="start")["complete"].reason
+
+
+def test_every_way_out_of_the_log_is_named(cluster):
+    """Below the start, beyond the end and in no log at all: none hides another."""
+    cluster.delete_records("t", 0, 6)
+    rows = [row(group="new", partition=0, offset=2), row(group="new", partition=1, offset=13)]
+    reason = checks(cluster, [*rows, row(group="new", partition=7)])["in range"].reason
+    assert "t-0 at 2: 4 records gone already" in reason
+    assert "t-1 at 13: the log ends at 10" in reason
+    assert "1 offset in no log" in reason
+    assert "t-7" in reason

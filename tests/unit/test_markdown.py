@@ -1,0 +1,255 @@
+"""The plan as a pull request's comment, as GitHub would render it; and foreign names in what people look at."""
+
+from __future__ import annotations
+
+import io
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.show import markdown, terminal
+from migrate_groups.text import one_line
+
+MOST = 65_536
+ZERO_WIDTH_SPACE = "\u200b"
+
+
+def change(partition: int = 0, *, group: str = "new", before: int | None = None, after: int = 5, **more) -> Change:
+    return Change(
+        **({"source_group": "old", "topic": "t"} | more),
+        group=group,
+        partition=partition,
+        before=None if before is None else CommittedOffset(offset=before),
+        after=CommittedOffset(offset=after),
+    )
+
+
+def check(verdict: Verdict = Verdict.PASS, name: str = "stopped", reason: str = "nobody is there") -> Check:
+    return Check(name=name, verdict=verdict, reason=reason)
+
+
+def plan(*changes: Change, checks: tuple[Check, ...] = (), cluster_id: str = "cluster-1") -> Plan:
+    return Plan(cluster_id=cluster_id, options=WriteOptions(), changes=sorted_changes(changes), checks=checks)
+
+
+class Page(HTMLParser):
+    """A rendered comment: the tables' cells, the folds' summaries, the list, code, and the text outside of code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.summaries: list[str] = []
+        self.items: list[str] = []
+        self.code: list[str] = []
+        self.prose = ""
+        self.tags: set[str] = set()
+        self._open: list[list[str]] = []
+        self.feed(MarkdownIt("commonmark").enable("table").render(text))
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        for name, opened in {
+            "td": lambda: self.tables[-1][-1],
+            "summary": lambda: self.summaries,
+            "li": lambda: self.items,
+            "code": lambda: self.code,
+        }.items():
+            if tag == name:
+                opened().append("")
+                self._open.append(opened())
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "summary", "li", "code"):
+            self._open.pop()
+
+    def handle_data(self, data):
+        for opened in self._open:
+            opened[-1] += data
+        if not any(opened is self.code for opened in self._open):
+            self.prose += data
+
+
+TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
+    "table", "thead", "tbody", "tr", "th", "td"
+}  # fmt: skip
+TEXT = st.text(
+    st.sampled_from("|`*_~<>&@#$[]()\\!:/.\n\r\t \"'-+=ab1é漢\u202e\x00\x1b")
+    | st.characters(exclude_categories=["Cs"]),
+    max_size=30,
+)
+NAME = TEXT.filter(bool)
+
+
+@given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)
+@example(group="<b>&amp;</b>", source="`` `", reason="<img src=x> [a](b) **c**", cluster_id="a|b\\")
+@settings(deadline=None)
+def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reason, cluster_id):
+    """Whatever a group is called, its name is one cell's code, reasons are plain text, and no element is added."""
+    checks = (check(Verdict.WARN, reason=f"({reason})"),)
+    page = Page(markdown.plan(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
+    hand_over, shown_checks, partitions = page.tables
+    assert [len(row) for table in page.tables for row in table[1:]] == [7, 3, 5]
+    assert [cell.strip() for cell in hand_over[1][:2]] == [one_line(source).strip(), one_line(group).strip()]
+    assert page.code[0].strip() == one_line(cluster_id).strip()
+    assert shown_checks[1][2].replace(ZERO_WIDTH_SPACE, "") == f"({one_line(reason)})".replace(ZERO_WIDTH_SPACE, "")
+    assert page.items == [f"warn stopped: {shown_checks[1][2]}"]
+    assert page.summaries[1] == f"{one_line(group)}: 1 partition (1 create)"
+    assert partitions[1] == ["t", "0", "-", "5", "create"]
+    assert page.tags == TAGS
+
+
+@given(reason=TEXT, name=NAME)
+@settings(deadline=None)
+def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
+    """Outside of code, where GitHub looks for them, no @ or # stands before a letter or a digit, and no link begins."""
+    checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
+    text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
+    prose = Page(text).prose
+    marks = [after for mark, after in pairwise(prose) if mark in "@#"]
+    assert set(marks) == {ZERO_WIDTH_SPACE}
+    assert r"www\.a.b https\://a.b" in text
+
+
+def test_a_person_reads_first_what_matters():
+    """How many partitions, the verdict, from whom to whom, what does not pass; then all checks, then each group."""
+    changes = [
+        *(change(number, group="billing", before=number or None) for number in (0, 5, 7)),
+        change(source_group=None, group="restored"),
+    ]
+    checks = (
+        check(name="cluster"),
+        check(Verdict.WARN, "retention", "7 days"),
+        check(Verdict.PENDING, "stopped", "3 members"),
+    )
+    page = Page(text := markdown.plan(plan(*changes, checks=checks)))
+    assert text.splitlines()[:3] == [
+        "### Consumer groups: 4 partitions (2 create, 1 move, 1 unchanged)",
+        "",
+        "**pending**: no check refuses; what is pending must hold at the write. Cluster `cluster-1`.",
+    ]
+    assert page.tables[0][1:] == [
+        ["old", "billing", "1", "1", "1", "0", "1"],
+        ["(set)", "restored", "1", "1", "0", "0", "0"],
+    ]
+    assert page.items == ["pending stopped: 3 members", "warn retention: 7 days"]
+    assert page.tables[1][1:] == [
+        ["pass", "cluster", "nobody is there"],
+        ["warn", "retention", "7 days"],
+        ["pending", "stopped", "3 members"],
+    ]
+    assert page.summaries == [
+        "3 checks: 1 pass, 1 warn, 1 pending",
+        "billing: 3 partitions (1 create, 1 move, 1 unchanged)",
+        "restored: 1 partition (1 create)",
+    ]
+    assert page.tables[2][1:] == [
+        ["t", "0", "-", "5", "create"],
+        ["t", "5", "5", "5", "unchanged"],
+        ["t", "7", "7", "5", "move -2"],
+    ]
+    assert text.index("3 members") < text.index("<details>")
+    assert "Cut to fit" not in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "meaning"),
+    [
+        (Verdict.PASS, "every check passes"),
+        (Verdict.WARN, "no check refuses"),
+        (Verdict.REFUSE, "refused: nothing can be written"),
+    ],
+)
+def test_the_verdict_is_said_in_words(verdict, meaning):
+    """The worst verdict stands above everything, with what it means."""
+    assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
+
+
+def test_a_deletion_and_an_empty_plan_are_shown():
+    """An offset that goes is ``-`` after; a plan without changes says so."""
+    gone = Change(source_group=None, group="g", topic="t", partition=0, before=CommittedOffset(offset=3), after=None)
+    assert Page(markdown.plan(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
+    assert "0 partitions (nothing to do)" in markdown.plan(plan())
+
+
+def test_the_hashes_are_shown():
+    """A reviewer finds the intent that they approve, and the content."""
+    made = plan(change())
+    assert {made.intent, made.content} <= set(Page(markdown.plan(made)).code)
+
+
+def test_same_plan_same_bytes():
+    """Two renderings of the same plan are equal."""
+    assert markdown.plan(plan(change())) == markdown.plan(plan(change()))
+
+
+@pytest.mark.parametrize(("plan_file", "where"), [("plan.json", "plan.json has every"), (None, "--plan-out plan.json")])
+def test_a_large_plan_is_cut_with_counts_and_points_at_the_file(plan_file, where):
+    """50,000 partitions fit a comment: totals are whole, each group says how many more it has, and where they are."""
+    made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(25_000)))
+    text = markdown.plan(made, plan_file)
+    assert MOST / 2 < len(text) <= MOST
+    page = Page(text)
+    assert where in MarkdownIt().renderInline(text.splitlines()[4]).replace("<code>", "").replace("</code>", "")
+    assert "50,000 partitions (50,000 create)" in text
+    shown = [len(table) - 1 for table in page.tables[2:]]
+    assert [f"… and {25_000 - rows:,} partitions more" in text for rows in shown] == [True, True]
+    assert min(shown) >= 100
+
+
+@given(
+    groups=st.integers(1, 2_000),
+    partitions=st.sampled_from([1, 50]),
+    length=st.sampled_from([1, 100, 32_000]),
+    letter=st.sampled_from("a`|@<&\u202e漢😀"),
+    checks=st.integers(0, 15),
+)
+@example(groups=30, partitions=50, length=32_000, letter="&", checks=15)
+@settings(deadline=None, max_examples=20)
+def test_never_over_the_limit(groups, partitions, length, letter, checks):
+    """Thousands of groups, names and reasons of any length and script: never more than GitHub takes."""
+    name, topic = letter * length, "t" * 249
+    made = plan(
+        *(
+            change(
+                2**31 - 1 - partition,
+                group=f"{number} {name}",
+                source_group=name,
+                before=0,
+                after=2**63 - 1,
+                topic=topic,
+            )
+            for number in range(min(groups, 30) if length * partitions > 100 else groups)
+            for partition in range(partitions)
+        ),
+        checks=(check(Verdict.REFUSE, reason=name),) * checks,
+        cluster_id=name,
+    )
+    text = markdown.plan(made, name)
+    assert len(text.encode()) <= MOST
+    assert text.endswith(f"content `{made.content}`\n")
+
+
+@given(name=TEXT)
+@example(name="[bold]x[/]")
+@settings(deadline=None)
+def test_names_break_no_line_of_a_terminal_view(name):
+    """A control character or a newline in a group's name stands escaped: the table keeps its lines."""
+    console = Console(file=io.StringIO(), width=2_000, color_system=None)
+    console.print(terminal.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
+    lines = console.file.getvalue().split("\n")
+    assert len(lines) == 5
+    assert f"<{one_line(name)}>" in lines[1]
+    assert f"<{one_line(name)}>" in lines[3]
+    assert all(line.isprintable() for line in lines)

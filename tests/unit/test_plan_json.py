@@ -1,0 +1,269 @@
+"""Plans and receipts as files: what is saved is loaded back; what was edited or never was one is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import plan_json, receipt_json
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from tests.support.rows import NOON, row
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAME = TEXT.filter(bool)
+TOPIC = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
+INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
+SECONDS = st.integers(0, 1000) | st.floats(0, 1e9)
+OPTIONS = st.builds(
+    WriteOptions, **{field.name: ... for field in fields(WriteOptions)} | {"settle": SECONDS, "guard": SECONDS}
+)
+COMMITTED = st.none() | st.builds(CommittedOffset, offset=INT64, leader_epoch=st.none() | INT32, metadata=TEXT)
+CHANGE = st.builds(
+    Change, source_group=st.none() | NAME, group=NAME, topic=TOPIC, partition=INT32, before=COMMITTED, after=COMMITTED
+)
+PLAN = st.builds(
+    Plan,
+    cluster_id=TEXT,
+    options=OPTIONS,
+    changes=st.lists(CHANGE, max_size=4, unique_by=lambda each: each.order).map(sorted_changes),
+    checks=st.lists(st.builds(Check, name=NAME, verdict=st.sampled_from(Verdict), reason=TEXT), max_size=3).map(tuple),
+)
+MOMENT = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
+ROWS = st.lists(
+    st.builds(
+        Row,
+        cluster_id=st.none() | NAME,
+        taken_at=st.none() | MOMENT,
+        group=NAME,
+        source_group=st.none() | NAME,
+        group_state=st.none() | NAME,
+        group_type=st.none() | NAME,
+        topic=TOPIC,
+        topic_id=st.none() | NAME,
+        partition=INT32,
+        offset=st.none() | INT64,
+        leader_epoch=st.none() | INT32,
+        metadata=TEXT,
+        log_start_offset=st.none() | INT64,
+        log_end_offset=st.none() | INT64,
+    ),
+    max_size=4,
+    unique_by=lambda each: (each.group, each.topic, each.partition),
+)
+ENTRY = st.builds(Entry, change=CHANGE, outcome=st.sampled_from(Outcome), attempts=INT32, error=TEXT)
+RECEIPT = st.builds(
+    Receipt,
+    cluster_id=TEXT,
+    options=OPTIONS,
+    intent=TEXT,
+    content=TEXT,
+    started_at=MOMENT,
+    entries=st.lists(ENTRY, max_size=4).map(tuple),
+    source_moved=st.lists(TEXT, max_size=2).map(tuple),
+    remarks=st.lists(TEXT, max_size=2).map(tuple),
+)
+
+
+@given(plan=PLAN, rows=ROWS)
+@settings(deadline=None)
+def test_a_plan_loads_back_as_it_was_saved(plan, rows):
+    """load(save(x)) = x, with its hashes, for names of any script and offsets up to 2^63 - 1; and the same bytes."""
+    saved = plan_json.to_bytes(plan, Snapshot.of_rows(rows))
+    loaded = plan_json.read(saved, "plan.json")
+    assert (loaded.plan, loaded.rows) == (plan, Snapshot.of_rows(rows))
+    assert (loaded.plan.intent, loaded.plan.content) == (plan.intent, plan.content)
+    assert plan_json.to_bytes(loaded.plan, loaded.rows) == saved
+
+
+@given(receipt=RECEIPT)
+@settings(deadline=None)
+def test_a_receipt_loads_back_as_it_was_saved(receipt):
+    """load(save(x)) = x, options and pre-images included."""
+    assert receipt_json.read(receipt_json.to_bytes(receipt), "r.json") == receipt
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("read", [plan_json.read, receipt_json.read])
+@given(data=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+@settings(deadline=None)
+def test_any_bytes_load_or_are_invalid_input(read, data):
+    """Arbitrary bytes end in a value or in a one-line error with exit code 2, never in anything else."""
+    try:
+        read(data, "x.json")
+    except InvalidInput as error:
+        assert error.exit_code == 2
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("read", [plan_json.read, receipt_json.read])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\xff", b'{"schema":"\xff"}', b'{"a":' + b"[" * 100_000, b"{" * 100_000, b'{"\x00":1}', b"\xef\xbb\xbf{}"],
+    ids=["empty", "no text", "no UTF-8", "deep list", "deep object", "control character", "byte order mark"],
+)
+def test_noise_is_invalid_input(read, data):
+    """What a JSON parser trips over is exit 2, too."""
+    with pytest.raises(InvalidInput, match=r"x\.json is no (plan|receipt): "):
+        read(data, "x.json")
+
+
+def a_plan() -> tuple[Plan, Snapshot]:
+    change = Change(
+        source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5)
+    )
+    check = Check(name="stopped", verdict=Verdict.PASS, reason="nobody is there")
+    plan = Plan(cluster_id="in-memory", options=WriteOptions(), changes=(change,), checks=(check,))
+    return plan, Snapshot.of_rows([row(group="new", source_group="old")])
+
+
+def plan_text() -> str:
+    return plan_json.to_bytes(*a_plan()).decode()
+
+
+def receipt_text() -> str:
+    return receipt_json.to_bytes(Receipt.of(a_plan()[0], NOON)).decode()
+
+
+READ = {plan_text: plan_json.read, receipt_text: receipt_json.read}
+
+
+def sealed(text: str) -> bytes:
+    """Return the document with a checksum that is right, as somebody who knows how would make it."""
+    found = json.loads(text)["checksum"]
+    empty = text.replace(found, "", 1)
+    return text.replace(found, hashlib.sha256(empty.encode()).hexdigest(), 1).encode()
+
+
+@pytest.mark.parametrize("text", READ)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"offset":5', '"offset":6'), ('"group":"new"', '"group":"other"'), ('"settle":10.0', '"settle":0.0')],
+)
+def test_an_edited_file_is_refused(text, old, new):
+    """An offset, a group or an option that was changed by hand is noticed: the file says it was edited."""
+    assert old in text()
+    with pytest.raises(InvalidInput, match=r"x\.json was edited after it was written"):
+        READ[text](text().replace(old, new).encode(), "x.json")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"taken_at":"2026-11-20T12', '"taken_at":"2026-11-20T11'),
+        ('"reason":"nobody is there"', '"reason":"trust me"'),
+        ('"verdict": "pass"', '"verdict": "warn"'),
+    ],
+)
+def test_an_edited_row_or_check_is_refused(old, new):
+    """What no hash of the plan covers is covered by the file's checksum."""
+    assert old in plan_text()
+    with pytest.raises(InvalidInput, match="was edited"):
+        plan_json.read(plan_text().replace(old, new).encode(), "x.json")
+
+
+@pytest.mark.parametrize("field", ["intent", "content", "verdict"])
+def test_hashes_and_verdict_must_be_those_of_the_content(field):
+    """A file whose checksum was made to fit is still refused where hashes or verdict are not those of its changes."""
+    text = plan_text()
+    value = json.loads(text)[field]
+    other = "warn" if field == "verdict" else value[::-1]
+    with pytest.raises(InvalidInput, match="its hashes differ"):
+        plan_json.read(sealed(text.replace(f'"{field}": "{value}"', f'"{field}": "{other}"')), "x.json")
+
+
+@pytest.mark.parametrize("text", READ)
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"offset":5', '"offset":-1', ">= 0"),
+        ('"offset":5', '"offset":5.0', "Expected `int`"),
+        ('"offset":5', '"offset":"5"', "Expected `int"),
+        ('"offset":5', '"offset":9223372036854775808', "9223372036854775807"),
+        ('"partition":0', '"partition":true', "Expected `int`"),
+        ('"group":"new"', '"group":""', "length >= 1"),
+        ('"group":"new"', '"grup":"new"', "unknown field `grup`"),
+        ('"topic":"t",', "", "missing required field `topic`"),
+        ('"topic":"t"', '"topic":"a/b"', "matching regex"),
+        ('"metadata":""', '"metadata":"","x":1', "unknown field `x`"),
+        ('"action":"create"', '"action":"conjure"', "Invalid enum value 'conjure'"),
+        ('"restore":false', '"restore":0', "options: Expected `bool`"),
+        ('"restore":false', '"reset":false', "the options are any_kind, "),
+        ('"settle":10.0', '"settle":-1.0', "settle is -1"),
+        ('"witness":"auto"', '"witness":"me"', "Invalid enum value 'me'"),
+        ('"schema_version": 1', '"schema_version": 2', "a later migrate-groups wrote it"),
+        ('"schema_version": 1', '"schema_version": 0', "schema version 0; this reads 1"),
+        ('"schema_version": 1', '"schema_version": "1"', "Expected `int`"),
+        ('"schema": "migrate-groups/', '"schema": "other/', "is 'other/"),
+    ],
+)
+def test_a_malformed_document_is_refused(text, old, new, complaint):
+    """Wrong types, unknown or missing fields and other versions are named, also where the checksum is right."""
+    assert old in text()
+    with pytest.raises(InvalidInput) as raised:
+        READ[text](sealed(text().replace(old, new)), "x.json")
+    assert complaint in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_file_that_was_cut_short_is_refused(text):
+    """No prefix of a file loads."""
+    whole = text().encode()
+    for end in range(0, len(whole) - 2, 37):
+        with pytest.raises(InvalidInput):
+            READ[text](whole[:end], "x.json")
+
+
+@pytest.mark.parametrize("text", READ)
+def test_white_space_is_no_edit(text):
+    """A checkout with other line ends, or a formatter, leaves a file that loads."""
+    expected = READ[text](text().encode(), "x.json")
+    for same in (text().replace("\n", "\r\n"), json.dumps(json.loads(text()), indent=4)):
+        assert READ[text](same.encode(), "x.json") == expected
+
+
+def test_a_partition_that_stands_twice_is_refused():
+    """Rows in which a group's partition stands twice can't be written, whatever the checksum says."""
+    text = plan_text()
+    (line,) = [line for line in text.splitlines() if '"taken_at"' in line]
+    with pytest.raises(InvalidInput, match=r"x\.json: t-0 of group 'new' stands twice"):
+        plan_json.read(sealed(text.replace(line, f"{line},\n{line}")), "x.json")
+
+
+def test_a_plan_is_no_receipt_and_files_are_named(tmp_path: Path):
+    """Each loader refuses the other's file, a missing one and a folder, by name."""
+    path = tmp_path / "plan.json"
+    path.write_text(plan_text())
+    assert plan_json.load(path).plan == a_plan()[0]
+    with pytest.raises(InvalidInput, match=r"plan.json is 'migrate-groups/plan'; expected 'migrate-groups/receipt'"):
+        receipt_json.load(path)
+    with pytest.raises(InvalidInput, match="there is no file"):
+        plan_json.load(tmp_path / "missing.json")
+    with pytest.raises(InvalidInput, match="can't be read"):
+        receipt_json.load(tmp_path)
+
+
+def test_one_line_a_partition():
+    """A review of a plan in Git shows a partition as one changed line, and what an action is in words."""
+    plan, rows = a_plan()
+    lines = plan_json.to_bytes(plan, rows).decode().splitlines()
+    assert len([line for line in lines if '"partition":0' in line]) == 2
+    assert any(line.startswith('  {"action":"create","source_group":"old","group":"new"') for line in lines)

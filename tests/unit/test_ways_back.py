@@ -1,0 +1,118 @@
+"""Rollback and hand-back undo what was applied, whatever was there before."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
+from migrate_groups.migration.write import apply_plan
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Verdict
+from migrate_groups.plan.receipt import Outcome, Receipt
+from tests.support.clock import FakeClock
+
+PARTITIONS = [TopicPartition("t", number) for number in range(4)]
+OFFSETS = st.dictionaries(
+    st.sampled_from(PARTITIONS),
+    st.builds(CommittedOffset, offset=st.integers(0, 10), leader_epoch=st.just(0), metadata=st.text(max_size=3)),
+)
+OVERWRITE = WriteOptions(on_existing="overwrite", uncommitted="leave")
+
+
+def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
+    made = InMemoryCluster()
+    made.create_topic("t", len(PARTITIONS))
+    for partition in PARTITIONS:
+        made.produce(*partition, 10)
+    for group, offsets in groups.items():
+        made.alter_offsets(group, offsets)
+    return made
+
+
+def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Receipt:
+    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    plan = make_plan(made, named, options)
+    assert plan.refusals(at_the_write=True) == ()
+    return apply_plan(made, made, plan, FakeClock(), lambda receipt: None)
+
+
+def carry_out(made: InMemoryCluster, plan) -> Receipt:
+    assert plan.refusals(at_the_write=True) == ()
+    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
+    assert receipt.failed == ()
+    return receipt
+
+
+@given(old=OFFSETS.filter(bool), new=OFFSETS)
+@settings(deadline=None)
+def test_rollback_undoes_apply(old, new):
+    """Whatever the new group had committed before, rollback brings exactly that back, and again changes nothing."""
+    made = cluster(old=old, new=new)
+    before = made.committed("new", PARTITIONS)
+    receipt = migrate(made)
+    assert {tp: made.committed("new", PARTITIONS)[tp] for tp in old} == old
+    carry_out(made, plan_rollback(made, receipt))
+    assert made.committed("new", PARTITIONS) == before
+    assert plan_rollback(made, receipt).to_write() == ()
+
+
+@given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
+@settings(deadline=None)
+def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
+    """Every partition that the new group went on with is handed back at its offset; none is moved back."""
+    made = cluster(old=old)
+    receipt = migrate(made)
+    for partition in old:
+        made.commit("new", partition, max(old[partition].offset, done[partition.partition]))
+    carry_out(made, make_plan(made, *hand_back(made, receipt, FakeClock())))
+    for partition, committed in made.committed("old", PARTITIONS).items():
+        if partition in old:
+            assert committed.offset == max(old[partition].offset, done[partition.partition])
+        else:
+            assert committed is None
+
+
+@given(old=OFFSETS.filter(bool))
+@settings(deadline=None)
+def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
+    """The moved partitions leave the old group; other topics stay."""
+    made = cluster(old=old)
+    made.create_topic("other", 1)
+    receipt = migrate(made)
+    made.commit("old", TopicPartition("other", 0), 0)
+    carry_out(made, delete_source_offsets(made, receipt))
+    assert made.committed_topics("old") == {"other"}
+
+
+def test_a_run_that_resumes_keeps_the_pre_image():
+    """The second run's receipt has the first one's pre-image, and confirms what it finds in place without writing."""
+    offset = CommittedOffset(offset=5, leader_epoch=0)
+    made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
+    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    plan = make_plan(made, named, OVERWRITE)
+    states: list[Receipt] = []
+    apply_plan(made, made, plan, FakeClock(), states.append)
+    again = make_plan(made, named, OVERWRITE)
+    assert again.intent == plan.intent
+    writes = []
+    made.alter_offsets = lambda *arguments: writes.append(arguments)
+    (entry,) = apply_plan(made, made, again, FakeClock(), states.append, earlier=states[0]).entries
+    assert (entry.outcome, entry.change.before.offset, entry.change.after) == (Outcome.CONFIRMED, 1, offset)
+    assert writes == []
+
+
+def test_ways_back_are_refused_where_they_would_repeat_records():
+    """A new group that moved on is not rolled back, and one that stands behind keeps the old group's offsets."""
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
+    receipt = migrate(made)
+    made.commit("new", PARTITIONS[0], 7)
+    assert plan_rollback(made, receipt).verdict is Verdict.REFUSE
+    assert delete_source_offsets(made, receipt).verdict is Verdict.PASS
+    made.commit("new", PARTITIONS[0], 4)
+    assert delete_source_offsets(made, receipt).verdict is Verdict.REFUSE
