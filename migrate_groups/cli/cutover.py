@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +19,7 @@ from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupReader
+    from migrate_groups.cluster.ports import GroupReader, HeldGroup
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.cutover import Prepared
     from migrate_groups.plan.options import WriteOptions
@@ -53,6 +54,9 @@ def migrate(
         Literal["refuse", "end", "start", "leave"] | None, typer.Option(help="Overrules the spec.")
     ] = None,
     vanished: Annotated[Literal["refuse", "restore"] | None, typer.Option(help="Overrules the spec.")] = None,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="Keep everybody out of the stopped old group until the guard is over.")
+    ] = False,
     settle: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
     guard: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
     yes: Yes = False,
@@ -71,6 +75,8 @@ def migrate(
     )
     seconds = parse_duration(wait, "--wait")
     plans.check_plan_out(plan_out, force=False)
+    if hold and file.spec.stay:
+        raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
         with open_reader(bootstrap_server, timeout) as reader:
             prepared = _dry_migration(reader, file, chosen, approved)
@@ -91,11 +97,28 @@ def migrate(
         refuse_forbidden(shown.plan.refusals(at_the_write=False))
         agree(shown.plan, yes=yes)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
-        before, final = cut_over(writer, file.spec, baseline, shown, clock, wait=seconds, progress=who_is_there())
-        run.save(before, final.named, final.plan)
-        earlier = journal.earlier(final.plan)
-        done = "written and read back: START THE NEW GROUPS NOW"
-        receipt = carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
+        with ExitStack() as holding:
+            held: list[HeldGroup] = []
+
+            def once_stopped() -> None:
+                held.extend([holding.enter_context(writer.held(file.spec.source))] if hold else [])
+
+            before, final = cut_over(
+                writer,
+                file.spec,
+                baseline,
+                shown,
+                clock,
+                wait=seconds,
+                progress=who_is_there(),
+                once_stopped=once_stopped,
+            )
+            run.save(before, final.named, final.plan)
+            earlier = journal.earlier(final.plan)
+            done = "written and read back: START THE NEW GROUPS NOW"
+            receipt = carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
+        receipt = receipt.with_source_moved(each.lost for each in held if each.lost)
+        journal.record(receipt)
     talk(
         f"next: migrate-groups snapshot {' '.join(target.group for target in file.spec.targets)} -o after.parquet",
         f"      migrate-groups reconcile {run.split} after.parquet",

@@ -32,6 +32,7 @@ from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGrou
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection, in_kafkas_words
 from migrate_groups.cluster.kafka_wire import PartitionError
+from migrate_groups.cluster.ports import GroupDescription
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 
 PROTOCOL_TYPE = "migrate-groups"
@@ -67,10 +68,9 @@ class Hold:
         self._thread.join()
 
     def _keep_up(self) -> None:
-        removed = over = False
-        while not (removed or over):
+        over = False
+        while not (self._heartbeat() or over):
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
-            removed = self._heartbeat()
 
     def _heartbeat(self) -> bool:
         """Send a heartbeat, and return whether the group has gone on without this member."""
@@ -124,6 +124,15 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                     _show_as_consumer_group(session, group, holder.session_timeout)
 
 
+def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
+    """Return the description of a group as it is but for its holder: Empty where nobody else is in it."""
+    others = tuple(member for member in description.members if member.member_id != member_id)
+    if len(others) == len(description.members):
+        return description
+    state = description.state if others else "Empty"
+    return replace(description, members=others, state=state, protocol_type="consumer")
+
+
 def _show_as_consumer_group(connection: KafkaConnection, group: str, session_timeout: float) -> None:
     """Give an Empty group the protocol type that it keeps from its last member, so that others see it again."""
     last = _Member(group, "consumer")
@@ -150,7 +159,7 @@ class _Member:
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
         """Become the group's only member. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`."""
         for self.session_timeout in (session_timeout, *_OTHER_SESSION_TIMEOUTS):
-            error = connection.run(self._join_and_sync, doing=f"joining group {self.group!r} to hold it")
+            error = connection.run(self._join_and_sync, doing=f"joining group {self.group!r}, which needs Read on it")
             if error is kafka_errors.NoError:
                 return
             if error is not kafka_errors.InvalidSessionTimeoutError:

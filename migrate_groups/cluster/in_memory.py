@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
     GroupDescription,
+    HeldGroup,
     LogBounds,
     Member,
     Operation,
@@ -18,6 +20,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
+from migrate_groups.errors import Refused
 
 _WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
 _MOST_METADATA = 4096
@@ -30,6 +33,11 @@ class _Group:
     assignor: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+
+
+@dataclass
+class _Held:
+    lost: str | None = None
 
 
 class InMemoryCluster:
@@ -185,6 +193,13 @@ class InMemoryCluster:
                 found.committed.pop(partition, None)
                 answers[partition] = _WRITTEN
         return answers
+
+    @contextmanager
+    def held(self, group: str) -> Iterator[HeldGroup]:
+        """See `GroupWriter.held`; nobody comes back to a group in memory."""
+        if not self.describe_group(group).stopped:
+            raise Refused(f"group {group!r} can't be held: somebody is in it")
+        yield _Held()
 
     def _committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
         found = self._groups.get(group)

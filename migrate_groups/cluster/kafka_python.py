@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.hold import Hold, hold, without_holder
 from migrate_groups.cluster.kafka_connection import KafkaConnection
 from migrate_groups.cluster.ports import (
     Answer,
@@ -53,6 +55,7 @@ class KafkaPythonReader:
         self._connection = KafkaConnection(config)
         self._config = config
         self._describe_members = describe_members
+        self._holder: str | None = None
 
     def close(self) -> None:
         """Close the connection."""
@@ -67,7 +70,7 @@ class KafkaPythonReader:
         """See `GroupReader.describe_group`."""
         answer = self._connection.run(wire.describe(group), doing=f"describing group {group!r}")
         if answer.group_state != "Dead":
-            return wire.classic_group(answer)
+            return without_holder(wire.classic_group(answer), self._holder)
         listed = self._connection.run(wire.list_groups, doing="listing the groups").get(group)
         if listed is None:
             return GroupDescription(group=group, state="Dead", group_type="")
@@ -218,6 +221,16 @@ class KafkaPythonWriter(KafkaPythonReader):
         return self._write(
             group, partitions, lambda client: client._async_delete_group_offsets(group, kafka_partitions)
         )
+
+    @contextmanager
+    def held(self, group: str) -> Iterator[Hold]:
+        """See `GroupWriter.held`."""
+        with hold(self._config, group) as holding:
+            self._holder = holding.member_id
+            try:
+                yield holding
+            finally:
+                self._holder = None
 
     def _write(
         self,

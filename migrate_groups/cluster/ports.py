@@ -7,6 +7,7 @@ A dry run is handed a `GroupReader`, which has no method that writes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -211,6 +212,13 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
 
+class HeldGroup(Protocol):
+    """An Empty group that nobody else can join or commit to."""
+
+    lost: str | None
+    """Why the group may not be held any more; None while it is."""
+
+
 class GroupWriter(GroupReader, Protocol):
     """Writes committed offsets, for groups without members only (the coordinator refuses others)."""
 
@@ -224,4 +232,11 @@ class GroupWriter(GroupReader, Protocol):
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Delete the committed offsets of these partitions (KIP-496); one answer a partition."""
+        ...
+
+    def held(self, group: str) -> AbstractContextManager[HeldGroup]:
+        """Hold an Empty group for the length of a ``with`` block; its own membership is not described meanwhile.
+
+        Raises `Refused` where somebody is in it.
+        """
         ...

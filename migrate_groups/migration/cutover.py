@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from migrate_groups.clock import Clock
@@ -46,11 +46,13 @@ def cut_over(
     *,
     wait: float,
     progress: Progress,
+    once_stopped: Callable[[], object] = lambda: None,
 ) -> tuple[Snapshot, Prepared]:
     """Wait for the stop, and return the final snapshot and the plan that is to be written.
 
-    A group that keeps topics may live on; one that hands over everything must be Empty. Raises `Refused` when the wait
-    runs out, a check forbids the write, or a topic came or went since the plan was shown; nothing is written.
+    A group that keeps topics may live on; one that hands over everything must be Empty. ``once_stopped`` is called
+    before the snapshot. Raises `Refused` when the wait runs out, a check forbids the write, or a topic came or went
+    since the plan was shown; nothing is written.
     """
     options = shown.plan.options
     moved = sorted({change.topic for change in shown.plan.changes})
@@ -64,6 +66,7 @@ def cut_over(
     prove_stopped(
         reader, [spec.source], clock, Wait(wait=wait, settle=options.settle, progress=look_on), patterns=patterns
     )
+    once_stopped()
     final = take_snapshot(reader, [spec.source], clock, topics=moved)
     named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
     named = Snapshot.of_rows(_added_from_their_start(named, baseline))

@@ -52,7 +52,7 @@ class SplitSpec:
             raise InvalidInput(f"target group {some(empty)} has no topics")
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
-        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for a name that it has not."""
+        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for an unknown one."""
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
             raise InvalidInput(f"the split has no group {some(unknown)} to rename")

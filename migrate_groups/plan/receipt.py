@@ -71,8 +71,8 @@ class Receipt:
     def resuming(self, earlier: Receipt) -> Receipt:
         """Return the receipt as the continuation of an earlier run of the same intent.
 
-        What that run asked for keeps its pre-image: what is on the broker now may be that run's own write, also where it
-        was killed before it could say so. What is in place is unknown until it is read back, and not written again.
+        What that run asked for keeps its pre-image: what is on the broker now may be that run's own write, also where
+        it was killed before it could say so. What is in place is unknown until read back, and not written again.
         """
         before = {entry.change.order: entry for entry in earlier.entries}
         return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))

@@ -128,6 +128,19 @@ def test_a_wait_that_runs_out_writes_nothing(cli, world):
     assert not (cli.folder / "split.toml.run" / "receipt.json").exists()
 
 
+@pytest.mark.parametrize(("option", "code"), [([], 4), (["--hold"], 0)], ids=["observed", "held"])
+def test_an_old_application_that_comes_back_during_the_guard(cli, world, option, code):
+    """Observed, its return is exit 4; with --hold it gets in only when the guard is over, and nothing happened."""
+    old = Old(cli, world)
+    with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
+        until(lambda: world.committed(old.find_group))
+        world.consumer(old.group, old.pay, old.find)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "4 confirmed" in out
+    assert ("test-app" in err) == (code == 4)
+
+
 def test_uncommitted_end_starts_where_the_last_member_was_seen(cli, world):
     """A partition without a commit starts at the log end from before the stop: what is produced later is not lost."""
     old = Old(cli, world, options='uncommitted = "end"')
@@ -173,6 +186,12 @@ def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "start", "--yes", code=3)
     assert "option uncommitted was approved as refuse, is start" in refusal
     assert world.committed(old.pay_group) == {}
+
+
+def test_hold_needs_a_full_stop(cli, world):
+    """A group that lives on with other topics can't be held: that is said before anything else."""
+    Old(cli, world, stay=True)
+    assert "drop --hold" in cli.fails("migrate", "split.toml", "--hold", "--yes", code=2)
 
 
 def test_rehearsal_under_other_names(cli, world):

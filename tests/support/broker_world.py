@@ -83,8 +83,8 @@ class BrokerWorld:
         found = self._admin.list_group_offsets({group: None})[group]
         return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
 
-    def join(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
-        """Make a confluent-kafka consumer a member of a group, and return it once it has its partitions."""
+    def consumer(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
+        """Return a confluent-kafka consumer that tries to become a member of a group."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap_servers,

@@ -1,0 +1,279 @@
+"""Holding a group: what others can't do meanwhile, what stays, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    MemberToRemove,
+    ResourcePattern,
+    ResourceType,
+)
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.hold import PROTOCOL_TYPE, hold
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import Answer, CommittedOffset, TopicPartition
+from migrate_groups.cluster.witness import Witness
+from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import until
+
+PROTOCOLS = ["classic", "consumer"]
+COMMITTED = CommittedOffset(offset=4, leader_epoch=0, metadata="its own")
+
+
+@pytest.fixture
+def config(bootstrap_servers: str) -> ClientConfig:
+    return ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+
+
+@pytest.fixture
+def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
+    """The tool's own client, which tells how the coordinator describes a group."""
+    with closing(Witness(config)) as witness, closing(
+        KafkaPythonWriter(config, describe_members=witness.describe_group)
+    ) as writer:  # fmt: skip
+        yield writer
+
+
+@pytest.fixture
+def strict(java, kafka_jars) -> Iterator[tuple[ClientConfig, int]]:
+    """A Kafka of its own, with few session timeouts allowed and with ACLs; and its process id."""
+    settings = {
+        "group.min.session.timeout.ms": "2000",
+        "group.max.session.timeout.ms": "10000",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with start_sandbox(kafka_jars, java=java, settings=settings) as sandbox:
+        yield ClientConfig(bootstrap_servers=sandbox.bootstrap_servers, timeout=20), sandbox.node.pid
+
+
+def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
+    """Return an Empty group whose members spoke this protocol, or that never had one, and where it has committed."""
+    topic, group = world.create_topic(), world.name("old")
+    world.produce(topic, 0, 10)
+    if protocol != "simple":
+        world.leave(world.join(group, topic, **{"group.protocol": protocol}))
+    partition = TopicPartition(topic, 0)
+    world.commit(group, partition, COMMITTED.offset, COMMITTED.metadata, COMMITTED.leader_epoch)
+    return group, partition
+
+
+@contextmanager
+def client(world, group: str, **settings: object) -> Iterator[confluent_kafka.Consumer]:
+    settings |= {"bootstrap.servers": world.bootstrap_servers, "group.id": group, "enable.auto.commit": False}
+    consumer = confluent_kafka.Consumer(settings)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError:
+    """Return the error that a consumer gets which tries to become a member."""
+    with client(world, group, **{"group.protocol": protocol}) as consumer:
+        consumer.subscribe([topic])
+        message = until(lambda: consumer.poll(0.1))
+        assert consumer.assignment() == []
+        return message.error()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("comes_back_as", PROTOCOLS)
+def test_consumer_is_kept_out_until_the_hold_ends(config, world, protocol, comes_back_as):
+    """Who tries to come back gets an error, classic and KIP-848; after the hold it joins and goes on where it was."""
+    group, partition = stopped_group(world, protocol)
+    with hold(config, group) as held:
+        error = error_on_joining(world, group, partition.topic, comes_back_as)
+        if comes_back_as == "classic":
+            assert error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+        else:
+            assert error.fatal()
+            assert "group id does not exist" in error.str()
+    assert held.lost is None
+    back = world.join(group, partition.topic, **{"group.protocol": comes_back_as})
+    [committed] = back.committed([confluent_kafka.TopicPartition(*partition)])
+    assert committed.offset == COMMITTED.offset
+
+
+def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
+    """A consumer without membership can't commit, nor can an administrator alter offsets, while a group is held."""
+    group, partition = stopped_group(world)
+    offset = confluent_kafka.TopicPartition(*partition, 7)
+    with client(world, group) as simple:
+        simple.assign([offset])
+        with hold(config, group):
+            with pytest.raises(confluent_kafka.KafkaException, match="UNKNOWN_MEMBER_ID"):
+                simple.commit(offsets=[offset], asynchronous=False)
+            answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
+            assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
+            assert cluster.committed(group, [partition]) == {partition: COMMITTED}
+        simple.commit(offsets=[offset], asynchronous=False)
+    assert world.committed(group) == {partition: 7}
+
+
+def test_transactional_commit_is_not_kept_out(config, world):
+    """A producer's commit without membership passes a hold: who holds a group must go on looking at its offsets."""
+    group, partition = stopped_group(world)
+    producer = confluent_kafka.Producer({"bootstrap.servers": world.bootstrap_servers, "transactional.id": group})
+    producer.init_transactions(30)
+    with hold(config, group) as held, client(world, group) as consumer:
+        producer.begin_transaction()
+        offsets = [confluent_kafka.TopicPartition(*partition, 6)]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+        producer.commit_transaction(30)
+        until(lambda: world.committed(group) == {partition: 6})
+    assert held.lost is None
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_group_with_a_member_is_refused(config, world, cluster, protocol):
+    """A group that somebody consumes can't be held, and the attempt does not disturb it."""
+    topic, group = world.create_topic(), world.name("live")
+    world.join(group, topic, **{"group.protocol": protocol})
+    before = cluster.describe_group(group)
+    with pytest.raises(Refused, match="INCONSISTENT_GROUP_PROTOCOL; it has members"), hold(config, group):
+        pytest.fail("held a group that has a member")
+    assert cluster.describe_group(group) == before
+    assert before.state == "Stable"
+
+
+def test_group_is_held_once(config, world, cluster):
+    """A second holder is refused, and the first one keeps the group."""
+    group, _ = stopped_group(world)
+    with hold(config, group) as held:
+        with pytest.raises(Refused, match="another run holds it"), hold(config, group):
+            pytest.fail("held a group twice")
+        assert [member.member_id for member in cluster.describe_group(group).members] == [held.member_id]
+    assert held.lost is None
+
+
+def test_held_group_is_described_and_read_by_others(config, world, cluster):
+    """While held, the group is Stable with the holder alone, and both clients read its committed offsets."""
+    group, partition = stopped_group(world)
+    with hold(config, group) as held, closing(Witness(config)) as witness:
+        description = cluster.describe_group(group)
+        assert (description.state, description.protocol_type) == ("Stable", PROTOCOL_TYPE)
+        assert [member.member_id for member in description.members] == [held.member_id]
+        assert cluster.committed(group, [partition]) == {partition: COMMITTED}
+        assert witness.committed(group, [partition])[partition].offset == COMMITTED.offset
+        assert held.lost is None
+
+
+@pytest.mark.parametrize("protocol", ["simple", *PROTOCOLS])
+def test_leaving_leaves_an_empty_consumer_group_with_the_same_offsets(config, world, cluster, protocol):
+    """However the block ends, the group is Empty, its commits are as before, and Kafka's tools take it as theirs."""
+    group, partition = stopped_group(world, protocol)
+    with pytest.raises(ZeroDivisionError), hold(config, group):
+        raise ZeroDivisionError
+    description = cluster.describe_group(group)
+    assert description.stopped
+    assert (description.group_type, description.protocol_type) == ("classic", "consumer")
+    assert cluster.committed(group, [partition]) == {partition: COMMITTED}
+    admin = AdminClient({"bootstrap.servers": world.bootstrap_servers})
+    assert group in {listed.group_id for listed in admin.list_consumer_groups().result(30).valid}
+
+
+HOLDER = """
+import sys
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.hold import hold
+with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_timeout=2.0) as held:
+    print(held.member_id, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster):
+    """After ``kill -9`` the group is Empty once the session has timed out, and a consumer gets in."""
+    group, partition = stopped_group(world)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, world.bootstrap_servers, group],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        member_id = holder.stdout.readline().strip()
+        try:
+            assert [member.member_id for member in cluster.describe_group(group).members] == [member_id]
+        finally:
+            holder.kill()
+    until(lambda: cluster.describe_group(group).stopped, seconds=8)
+    world.join(group, partition.topic)
+    assert world.committed(group) == {partition: COMMITTED.offset}
+
+
+def test_hold_that_is_lost_says_so(config, world):
+    """An administrator can remove the holder; the next heartbeat notices, and the end of the block is no error."""
+    group, partition = stopped_group(world)
+    with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
+        admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
+        world.join(group, partition.topic)
+        assert "no longer held: its coordinator says UNKNOWN_MEMBER_ID" in until(lambda: held.lost)
+    assert "no longer held" in held.lost
+
+
+def test_hold_that_is_lost_at_the_last_moment_says_so(config, world):
+    """``lost`` is final once the block has ended: a last heartbeat tells whether the hold lasted until then."""
+    group, _ = stopped_group(world)
+    with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
+        with hold(config, group, session_timeout=300.0) as held:
+            admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
+        assert "UNKNOWN_MEMBER_ID" in held.lost
+
+
+def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
+    """Unanswered heartbeats make the hold uncertain, and an answer makes it certain again: nobody else got in.
+
+    The session timeout that was asked for is one that these brokers do not allow: another one is taken.
+    """
+    config, pid = strict
+    with hold(config, "old", session_timeout=1.9) as held:
+        until(lambda: held.lost is None)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert "nobody can tell" in until(lambda: held.lost)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        until(lambda: held.lost is None)
+    assert held.lost is None
+
+
+def test_principal_without_read_on_the_group_is_refused(strict):
+    """Who may describe a group and not read it can't hold it, and is told which ACL is missing."""
+    config, _ = strict
+    group, allow = ResourcePattern(ResourceType.GROUP, "old"), ACLPermissionType.ALLOW
+    with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
+        admin.create_acls([ACL("User:ANONYMOUS", "*", ACLOperation.DESCRIBE, allow, group)])
+    with pytest.raises(NotAuthorized, match="joining group 'old', which needs Read on it"), hold(config, "old"):
+        pytest.fail("held a group without Read on it")
+
+
+def test_cluster_that_hangs_is_unavailable(strict):
+    """Brokers that accept a connection and never answer end the attempt when the time-out is over."""
+    config, pid = strict
+    impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ClusterUnavailable, match="while joining group 'old'"), hold(impatient, "old"):
+            pytest.fail("held a group of brokers that hang")
+    finally:
+        os.kill(pid, signal.SIGCONT)
