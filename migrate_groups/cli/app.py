@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate_groups import __version__
-from migrate_groups.cli import cutover, look, play, prove, shape, write
+from migrate_groups.cli import cutover, look, play, prove, shape, ways_back, write
 from migrate_groups.errors import MigrateGroupsError
 
 _INTERRUPTED = 130
@@ -20,6 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    rich_markup_mode=None,  # Rich's help costs as much again as everything else that --help does
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(look.snapshot)
@@ -30,9 +31,9 @@ app.command()(shape.export)
 app.command()(look.verify)
 app.command()(write.apply)
 app.command()(cutover.migrate)
-app.command()(cutover.rollback)
-app.command("hand-back")(cutover.hand_back)
-app.command("delete-offsets")(cutover.delete_offsets)
+app.command()(ways_back.rollback)
+app.command("hand-back")(ways_back.hand_back)
+app.command("delete-offsets")(ways_back.delete_offsets)
 app.command()(prove.reconcile)
 app.command()(play.sandbox)
 app.command()(play.demo)

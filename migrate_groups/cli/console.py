@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console, RenderableType
-
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from migrate_groups.migration.stop import Look, Progress
     from migrate_groups.offsets.snapshot import Snapshot
 
@@ -89,6 +89,8 @@ def save_table(snapshot: Snapshot, path: Path, *, force: bool) -> None:
 
 
 def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
+    from rich.console import Console
+
     if stream.isatty():
         Console(file=stream, highlight=False).print(*lines, sep="\n")
         return

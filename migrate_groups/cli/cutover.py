@@ -1,10 +1,9 @@
-"""The cut-over in one command, and its ways back: migrate, rollback, hand-back, delete-offsets."""
+"""The whole cut-over in one command: migrate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +11,7 @@ import typer
 
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import open_reader, open_writer
-from migrate_groups.cli.console import SystemClock, show, talk, who_is_there
+from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.offsets.times import parse_duration
@@ -24,19 +23,15 @@ if TYPE_CHECKING:
     from migrate_groups.migration.cutover import Prepared
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Receipt
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML file.")]
-ReceiptFile = Annotated[Path, typer.Argument(metavar="RECEIPT", help="A receipt, or a run directory.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks; write nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 
 
 def migrate(
     spec: Spec,
     *,
     bootstrap_server: options.BootstrapServer,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
     approved: Annotated[
@@ -59,10 +54,12 @@ def migrate(
     ] = False,
     settle: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
     guard: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
-    yes: Yes = False,
+    yes: options.Yes = False,
     timeout: options.Timeout = "60s",
 ) -> None:
-    """Do the whole cut-over: ask first, wait for the stop, snapshot, split, check, write, read back, watch.
+    """Do the whole cut-over in one process.
+
+    Ask first, wait for the stop, snapshot, split, check, write, read back with both clients, watch the old group.
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """
@@ -93,7 +90,7 @@ def migrate(
         baseline, shown = prepare(writer, file.spec, chosen, clock)
         _check_approved(approved, shown.plan)
         journal.earlier(shown.plan)
-        _show(shown.plan)
+        plans.show_table(shown.plan)
         refuse_forbidden(shown.plan.refusals(at_the_write=False))
         agree(shown.plan, yes=yes)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
@@ -125,126 +122,6 @@ def migrate(
         f"back: migrate-groups rollback {run.folder} (before the new groups commit), hand-back {run.folder} (after)",
     )
     finish(receipt, journal)
-
-
-def rollback(
-    receipt: ReceiptFile,
-    *,
-    bootstrap_server: options.BootstrapServer,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    timeout: options.Timeout = "60s",
-) -> None:
-    """Restore what was there before a write, and delete the offsets that it created; only while nobody committed since.
-
-    Example: migrate-groups rollback split.toml.run --dry-run
-    """
-    path, original = _load_receipt(receipt)
-    from migrate_groups.migration.ways_back import plan_rollback
-
-    way_back = _WayBack(path=path, name="rollback", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, lambda cluster: plan_rollback(cluster, original))
-
-
-def hand_back(
-    receipt: ReceiptFile,
-    *,
-    bootstrap_server: options.BootstrapServer,
-    wait: Annotated[str, typer.Option("--wait", help="How long to wait for the new groups' stop.")] = "10m",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    timeout: options.Timeout = "60s",
-) -> None:
-    """Give the topics back to the old group: wait until the new groups stop, and move it forward to where they are.
-
-    Example: migrate-groups hand-back split.toml.run --wait 10m
-    """
-    path, original = _load_receipt(receipt)
-    seconds, clock = parse_duration(wait, "--wait"), SystemClock()
-    from migrate_groups.migration.prepare import make_plan
-    from migrate_groups.migration.stop import Wait, prove_stopped
-    from migrate_groups.migration.ways_back import hand_back as offsets_now
-
-    def plan_now(cluster: GroupReader) -> Plan:
-        return make_plan(cluster, *offsets_now(cluster, original, clock))
-
-    def plan_once_stopped(cluster: GroupReader) -> Plan:
-        groups = sorted({entry.change.group for entry in original.entries})
-        talk(f"waiting up to {wait} for {some(groups)} to stop: stop their applications now")
-        how = Wait(wait=seconds, settle=original.options.settle, progress=who_is_there())
-        prove_stopped(cluster, groups, clock, how)
-        return plan_now(cluster)
-
-    way_back = _WayBack(path=path, name="hand-back", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, plan_now, once_agreed=plan_once_stopped)
-
-
-def delete_offsets(
-    receipt: ReceiptFile,
-    *,
-    bootstrap_server: options.BootstrapServer,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    timeout: options.Timeout = "60s",
-) -> None:
-    """Delete the moved topics' offsets from the old group, the day after, so that its lag is true.
-
-    Refused until every new group stands at or after what it was handed. It can't be undone while the old group lives:
-    brokers take no offsets for a group with members.
-    Example: migrate-groups delete-offsets split.toml.run --dry-run
-    """
-    path, original = _load_receipt(receipt)
-    from migrate_groups.migration.ways_back import delete_source_offsets
-
-    way_back = _WayBack(path=path, name="delete-offsets", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, lambda cluster: delete_source_offsets(cluster, original))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WayBack:
-    """A command that plans from a receipt, and leaves a receipt of its own beside it."""
-
-    path: Path
-    name: str
-    dry_run: bool
-    yes: bool
-
-    def go(
-        self,
-        bootstrap_server: str,
-        timeout: str,
-        make: Callable[[GroupReader], Plan],
-        once_agreed: Callable[[GroupReader], Plan] | None = None,
-    ) -> None:
-        """Plan and show; unless it is a dry run, ask, plan anew with ``once_agreed``, which may wait, and write."""
-        from migrate_groups.migration.prepare import refuse_forbidden
-
-        if self.dry_run:
-            with open_reader(bootstrap_server, timeout) as reader:
-                plan = make(reader)
-            _show(plan)
-            refuse_forbidden(plan.refusals(at_the_write=False))
-            return
-        check_can_ask(yes=self.yes)
-        journal = Journal(self.path.with_name(f"{self.path.stem}.{self.name}.json"))
-        with open_writer(bootstrap_server, timeout) as (writer, second):
-            plan = make(writer)
-            _show(plan)
-            refuse_forbidden(plan.refusals(at_the_write=once_agreed is None))
-            agree(plan, yes=self.yes)
-            if once_agreed is not None:
-                plan = once_agreed(writer)
-                refuse_forbidden(plan.refusals(at_the_write=True))
-            earlier = journal.earlier(plan)
-            receipt = carry_out(writer, second, plan, journal, earlier=earlier, done="written and read back")
-        finish(receipt, journal)
-
-
-def _load_receipt(path: Path) -> tuple[Path, Receipt]:
-    from migrate_groups.files import receipt_json
-    from migrate_groups.files.run_dir import receipt_in
-
-    return receipt_in(path), receipt_json.load(receipt_in(path))
 
 
 def _dry_migration(reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None) -> Prepared:
@@ -288,9 +165,3 @@ def _overruled(chosen: WriteOptions, *, settle: str | None, guard: str | None, *
     durations = {"settle": settle, "guard": guard}
     changes |= {name: parse_duration(text, f"--{name}") for name, text in durations.items() if text is not None}
     return replace(chosen, **changes)
-
-
-def _show(plan: Plan) -> None:
-    from migrate_groups.show import terminal
-
-    show(terminal.plan(plan))

@@ -22,7 +22,7 @@ def snapshot(
     force: options.Force = False,
     timeout: options.Timeout = "60s",
 ) -> None:
-    """Take a snapshot of the committed offsets of groups, live ones too, with the log's ends.
+    """Save committed offsets and log ends of groups, live too.
 
     Example: migrate-groups snapshot big-group -o before.parquet --bootstrap-server localhost:9092
     """
@@ -68,7 +68,9 @@ def verify(
     settle: options.Settle = "10s",
     timeout: options.Timeout = "60s",
 ) -> None:
-    """Verify that groups have stopped: no member (or none with these topics), and no offset moves.
+    """Verify that groups have stopped, and no offset moves.
+
+    With --topic: that no member is assigned or subscribed to these topics.
 
     Example: migrate-groups verify big-group --wait 5m --bootstrap-server localhost:9092
     """

@@ -34,6 +34,8 @@ Output = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists already.")]
 TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help="A topic or glob such as 'payments.*'.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks; write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 Settle = Annotated[
     str, typer.Option("--settle", help="How long the group must be quiet, for instance 10s; 0s is none.")
 ]

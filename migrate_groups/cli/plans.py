@@ -88,12 +88,17 @@ def show_plan(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: P
 
         write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows)), replace=force)
     if output_format == "table":
-        from migrate_groups.show import terminal
-
-        show(terminal.plan(plan))
+        show_table(plan)
     else:
         sys.stdout.buffer.write(_document(plan, rows, output_format, plan_out))
         sys.stdout.buffer.flush()
+
+
+def show_table(plan: Plan) -> None:
+    """Print the plan as a table on stdout."""
+    from migrate_groups.show import terminal
+
+    show(terminal.plan(plan))
 
 
 def _document(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None) -> bytes:

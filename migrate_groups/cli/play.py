@@ -13,7 +13,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from migrate_groups.cli.console import show, talk
 from migrate_groups.errors import HandOverBroken, UsageError
@@ -53,7 +52,9 @@ def sandbox(
     kafka_home: KafkaHome = None,
     mirror: Mirror = None,
 ) -> None:
-    """Start a real Kafka on this machine to play with, until Ctrl-C; nothing of it stays behind.
+    """Run a real Kafka on this machine, until Ctrl-C.
+
+    Nothing of it stays behind.
 
     The first line on stdout is its address. Needs Java 17 or later.
 
@@ -127,7 +128,9 @@ def demo(
     kafka_home: KafkaHome = None,
     mirror: Mirror = None,
 ) -> None:
-    """Tell the whole story on a real Kafka: split a group while producers keep producing, and count every record.
+    """Tell the whole story on a real Kafka.
+
+    A group is split while a producer keeps producing, and every record is counted.
 
     Example: migrate-groups demo
     """
@@ -165,6 +168,7 @@ def _empty_folder(folder: Path) -> None:
 @contextmanager
 def _telling() -> Iterator[Telling]:
     from rich.console import Console
+    from rich.markup import escape
 
     from migrate_groups.demo.story import Telling
 

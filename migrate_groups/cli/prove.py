@@ -31,9 +31,10 @@ def reconcile(
         Literal["table", "json"], typer.Option("--format", help="How the verdict is shown.")
     ] = "table",
 ) -> None:
-    """Compare lag and offsets before and after, with Spark: a verdict a partition.
+    """Compare offsets and lag before and after, with Spark.
 
     Exit 6 where a partition is missing, behind, below the log's start or unexpected.
+
     Example: migrate-groups reconcile split.csv after.parquet
     """
     mapping = _mapping(Path(before), spec) if spec else None

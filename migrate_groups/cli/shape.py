@@ -57,7 +57,9 @@ def split(
     stay: Annotated[list[str] | None, typer.Option("--stay", help="A topic or glob left with the old group.")] = None,
     force: options.Force = False,
 ) -> None:
-    """Split a group's snapshot by topic into new groups; every topic must go somewhere, once.
+    """Split a group's snapshot by topic into new groups.
+
+    Every topic must go somewhere, once.
 
     Example: migrate-groups split before.parquet --spec split.toml -o split.csv
     """
@@ -77,9 +79,12 @@ def split(
 
 
 def export(file: options.InputFile, *, output: options.Output, force: options.Force = False) -> None:
-    """Write the CSV that kafka-consumer-groups --reset-offsets --from-file takes.
+    """Write the CSV that kafka-consumer-groups takes.
+
+    It is for --reset-offsets --from-file.
 
     Three columns for one group, four for several; name each to Kafka's tool with --group.
+
     Example: migrate-groups export split.csv -o offsets.csv
     """
     from migrate_groups.files import reset_csv

@@ -41,7 +41,7 @@ def apply(
     to_group: Annotated[list[str] | None, typer.Option("--to-group", help="Write to this group.")] = None,
     fan_out: Annotated[bool, typer.Option("--fan-out", help="Allow several --to-group: each gets all.")] = False,
     restore: Annotated[bool, typer.Option("--restore", help="Write a group's snapshot back to itself.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks; write nothing.")] = False,
+    dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
     detailed_exitcode: Annotated[
@@ -74,13 +74,14 @@ def apply(
     guard: Annotated[
         str | None, typer.Option(help="How long the old group is watched afterwards.", show_default="30s")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    yes: options.Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists already.")] = False,
     timeout: options.Timeout = "60s",
 ) -> None:
-    """Write a snapshot's offsets to its groups, once every check passes, and read them back.
+    """Write offsets to groups: plan, check, ask, read back.
 
     FILE may be a plan that a dry run saved: then exactly that is written, or nothing where it is stale.
+
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
     if detailed_exitcode and not dry_run:
@@ -114,7 +115,7 @@ def _dry_run(bootstrap_server: str, timeout: str, wanted: PlanInput, show_plan: 
         plan = wanted.plan(reader)
     show_plan(plan)
     refuse_forbidden(plan.refusals(at_the_write=False))
-    if detailed and plan.to_write():
+    if detailed:
         raise typer.Exit(_CHANGES)
 
 
