@@ -65,13 +65,15 @@ def test_whole_chain(cli, world, old_group):
 
 
 def test_same_apply_again_changes_nothing(cli, old_group):
-    """Running the same command again is safe: every partition is unchanged, exit 0."""
+    """Running the same command again is safe: it finds every partition in place, and writes none, exit 0."""
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "before.csv")
     cli("split", "before.csv", "--spec", "split.toml", "-o", "split.parquet")
     cli("apply", "split.parquet", *NOW, "--yes")
-    assert "6 partitions: 6 unchanged" in cli("apply", "split.parquet", *NOW, "--yes").stdout
+    again = cli("apply", "split.parquet", *NOW, "--yes").stdout
+    assert again.count("unchanged\n") == 6
+    assert "6 partitions: 6 confirmed" in again
 
 
 def test_commands_pipe(cli, world, old_group):
@@ -122,7 +124,19 @@ def test_apply_to_one_group(cli, world, old_group):
     assert "--fan-out" in refusal
     cli("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert world.committed(f"{group}-new") == world.committed(group)
-    cli("apply", "s.csv", "--to-group", f"{group}-c", "--to-group", f"{group}-d", "--fan-out", *NOW, "--yes")
+    cli(
+        "apply",
+        "s.csv",
+        "--to-group",
+        f"{group}-c",
+        "--to-group",
+        f"{group}-d",
+        "--fan-out",
+        *NOW,
+        "--yes",
+        "--receipt",
+        "fan-out.json",
+    )
     assert world.committed(f"{group}-c") == world.committed(f"{group}-d") == world.committed(group)
 
 

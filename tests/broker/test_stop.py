@@ -162,9 +162,9 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
     arguments = ("apply", "o.csv", "--to-group", group, *NOW, "--yes")
     assert "is at 5, not 2" in cli.fails(*arguments, code=3)
     assert world.committed(group) == {first: 5, second: 5}
-    cli(*arguments, "--on-existing", "forward")
+    cli(*arguments, "--on-existing", "forward", "--receipt", "forward.json")
     assert world.committed(group) == {first: 5, second: 8}
-    cli(*arguments, "--on-existing", "overwrite")
+    cli(*arguments, "--on-existing", "overwrite", "--receipt", "overwrite.json")
     assert world.committed(group) == {first: 2, second: 8}
 
 
@@ -178,9 +178,9 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
     assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
     assert "no log end was read while a member" in cli.fails(*arguments, f"{group}-a", "--uncommitted", "end", code=3)
-    cli(*arguments, f"{group}-b", "--uncommitted", "leave")
+    cli(*arguments, f"{group}-b", "--uncommitted", "leave", "--receipt", "b.json")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "start")
+    cli(*arguments, f"{group}-c", "--uncommitted", "start", "--receipt", "c.json")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 

@@ -97,7 +97,11 @@ class BrokerWorld:
         )
         self._consumers.append(consumer)
         consumer.subscribe(list(topics))
+        return consumer
 
+    def join(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
+        """Make a confluent-kafka consumer a member of a group, and return it once it has its partitions."""
+        consumer = self.consumer(group, *topics, **config)
         early = self._early[consumer] = []
 
         def assigned() -> bool:

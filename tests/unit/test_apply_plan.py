@@ -1,0 +1,296 @@
+"""``apply`` with a plan that was saved and reviewed, on the command line, against the cluster in memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cli import write
+from migrate_groups.cli.app import main
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.kafka_python import KafkaPythonReader
+from migrate_groups.cluster.ports import GroupReader, GroupWriter, Member, OffsetsReader, TopicPartition
+from migrate_groups.files import plan_json, receipt_json, tables
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.receipt import Outcome
+from tests.support.clock import FakeClock
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+NOW = ("--settle", "0s", "--guard", "0s")
+DRY = ("apply", "split.csv", "--dry-run", *NOW)
+SAVE = (*DRY, "--plan-out", "plan.json")
+APPLY = ("apply", "plan.json", "--yes")
+
+
+def methods(port: type) -> set[str]:
+    return {name for name in dir(port) if not name.startswith("_")} - set(dir(object))
+
+
+READS = methods(GroupReader) | methods(OffsetsReader)
+WRITES = methods(GroupWriter) - READS
+
+
+class ReadOnly:
+    """A cluster of which nothing but the methods of `GroupReader` can be reached."""
+
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        for name in READS:
+            setattr(self, name, getattr(cluster, name))
+
+
+class Shell:
+    """The command line in this process, beside a cluster in memory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.cluster = InMemoryCluster()
+        self.folder = folder
+        self.monkeypatch, self._capfd = monkeypatch, capfd
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("MIGRATE_GROUPS_BOOTSTRAP_SERVER", "nowhere:1")
+
+        @contextmanager
+        def open_reader(bootstrap_server: str, timeout: str):
+            yield ReadOnly(self.cluster)
+
+        @contextmanager
+        def open_writer(bootstrap_server: str, timeout: str):
+            yield self.cluster, self.cluster
+
+        monkeypatch.setattr(write, "open_reader", open_reader)
+        monkeypatch.setattr(write, "open_writer", open_writer)
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """Run a command, check its exit code, and return its stdout; of one that fails, its error."""
+        self.monkeypatch.setattr(sys, "argv", ["migrate-groups", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capfd.readouterr()
+        assert (ended.value.code or 0) == code, err
+        return out if code in (0, 10) else err
+
+    def stands(self, group: str) -> list[int | None]:
+        found = self.cluster.committed(group, [FIRST, SECOND])
+        return [committed and committed.offset for committed in (found[FIRST], found[SECOND])]
+
+
+@pytest.fixture
+def shell(monkeypatch, capfd, tmp_path):
+    """Group ``old`` stands at 3 and 4 of ten records each; split.csv hands that over to ``new``."""
+    made = Shell(monkeypatch, capfd, tmp_path)
+    made.cluster.create_topic("t", 2)
+    for partition, offset in ((FIRST, 3), (SECOND, 4)):
+        made.cluster.produce("t", partition.partition, 10)
+        made.cluster.commit("old", partition, offset)
+    taken = take_snapshot(made.cluster, ["old"], FakeClock())
+    tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), tmp_path / "split.csv")
+    return made
+
+
+def test_a_dry_run_is_handed_a_reader_without_a_write_method(shell):
+    """A dry run needs nothing but `GroupReader`; kafka-python's reader, which it gets, has no method that writes."""
+    assert {"alter_offsets", "delete_offsets"} <= WRITES
+    assert not WRITES & methods(KafkaPythonReader)
+    shell.monkeypatch.setattr(write, "open_writer", None)
+    shell(*SAVE)
+    shell("apply", "plan.json", "--dry-run")
+    assert shell.stands("new") == [None, None]
+
+
+def test_the_saved_plan_is_what_json_shows_and_always_the_same_bytes(shell):
+    """--plan-out, --format json and a second run give the same bytes, with schema, version, hashes and rows."""
+    shown = shell(*SAVE, "--format", "json")
+    saved = (shell.folder / "plan.json").read_text()
+    assert shown == saved == shell(*DRY, "--format", "json")
+    document = json.loads(saved)
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 1)
+    assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
+    loaded = plan_json.load(shell.folder / "plan.json")
+    assert loaded.rows == tables.load(shell.folder / "split.csv")
+    assert (loaded.plan.intent, loaded.plan.content) == (document["intent"], document["content"])
+
+
+def test_a_plan_is_applied_as_it_was_reviewed(shell):
+    """Exactly the saved plan is written, with its options; the receipt stands beside it, and a second run is safe."""
+    shell(*SAVE, "--on-existing", "forward")
+    assert "2 partitions: 2 confirmed" in shell(*APPLY)
+    assert shell.stands("new") == [3, 4]
+    receipt = receipt_json.load(shell.folder / "plan.json.receipt.json")
+    plan = plan_json.load(shell.folder / "plan.json").plan
+    assert (receipt.options, receipt.content, receipt.intent) == (plan.options, plan.content, plan.intent)
+    assert receipt.options.on_existing == "forward"
+    shell(*APPLY)
+    assert shell.stands("new") == [3, 4]
+
+
+def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
+    """What an earlier run has put in place is left as it is, and the rest is written."""
+    shell(*SAVE)
+    shell.cluster.commit("new", FIRST, 3)
+    shell(*APPLY)
+    assert shell.stands("new") == [3, 4]
+    receipt = receipt_json.load(shell.folder / "plan.json.receipt.json")
+    assert [entry.outcome for entry in receipt.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
+
+
+@pytest.mark.parametrize(
+    ("what", "drifted"),
+    [
+        (
+            lambda cluster: cluster.commit("new", SECOND, 7),
+            "the plan is stale: 1 partition changed since it was made: new t-1 (target nothing → 7)",
+        ),
+        (lambda cluster: cluster.commit("old", FIRST, 8), "new t-0 (source old 3 → 8)"),
+        (lambda cluster: cluster.delete_offsets("old", [SECOND]), "new t-1 (source old 4 → nothing)"),
+        (lambda cluster: cluster.delete_records("t", 0, 5), "new t-0 (3 is below the log's start 5: 2 records gone)"),
+        (
+            lambda cluster: cluster.delete_records("t", 1, 5) or cluster.commit("new", FIRST, 9),
+            "2 partitions changed since it was made: new t-0 (target nothing → 9), new t-1 (4 is below",
+        ),
+    ],
+)
+def test_a_stale_plan_is_refused_with_each_drifted_partition(shell, what, drifted):
+    """Target or source changed, or records gone: exit 3, the partitions and how many; dry run and write alike."""
+    shell(*SAVE)
+    what(shell.cluster)
+    before = shell.stands("new")
+    for command in (("apply", "plan.json", "--dry-run"), APPLY):
+        assert drifted in shell(*command, code=3)
+    assert shell.stands("new") == before
+
+
+def test_a_recreated_topic_makes_a_plan_stale(shell):
+    """A log that ends before the planned offset is another one: refused, and the end is named."""
+    shell(*SAVE)
+    shell.cluster.delete_topic("t")
+    shell.cluster.create_topic("t", 1)
+    error = shell(*APPLY, code=3)
+    assert "3 is beyond the log's end 0" in error
+    assert "its log is gone, or has no leader" in error
+
+
+def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
+    """A partition that was added since would get an offset that nobody reviewed."""
+    shell(*SAVE, "--uncommitted", "start")
+    shell.cluster.delete_topic("t")
+    shell.cluster.create_topic("t", 3)
+    assert "new t-2 (not in the plan)" in shell(*APPLY, code=3)
+
+
+def test_a_start_that_moved_makes_a_plan_stale(shell):
+    """With --uncommitted start the log's start is part of what was reviewed."""
+    shell.cluster.create_topic("u", 1)
+    rows = [*tables.load(shell.folder / "split.csv").rows()]
+    tables.save(
+        Snapshot.of_rows([*rows, rows[0]._replace(topic="u", topic_id="topic-id-2", offset=None)]),
+        shell.folder / "split.csv",
+        replace=True,
+    )
+    shell(*SAVE, "--uncommitted", "start")
+    shell.cluster.produce("u", 0, 5)
+    shell.cluster.delete_records("u", 0, 2)
+    assert "new u-0 (to be written 0 → 2, 0 is below" in shell(*APPLY, code=3)
+    shell.cluster.delete_topic("u")
+    assert "new u-0 (nothing would be written any more, its log is gone" in shell(*APPLY, code=3)
+
+
+def test_commits_that_expired_after_the_review_are_restored_where_it_says_so(shell):
+    """A plan reviewed with --vanished restore is not stale for an old group's commit that has expired since."""
+    shell(*SAVE, "--vanished", "restore")
+    shell.cluster.delete_offsets("old", [FIRST])
+    shell(*APPLY)
+    assert shell.stands("new") == [3, 4]
+
+
+def test_another_cluster_is_refused(shell):
+    """A plan is for one cluster: on another, the same offset is another record."""
+    shell(*SAVE)
+    shell.cluster = InMemoryCluster("elsewhere")
+    assert "the plan is for cluster in-memory, this is elsewhere; nothing was written" in shell(*APPLY, code=3)
+
+
+def test_a_plan_made_while_the_group_was_live_holds_if_nothing_moved(shell):
+    """Pending is green in the dry run and a refusal at the write; once the group has stopped where it was, it is
+    applied."""
+    shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
+    assert "pending" in shell(*SAVE)
+    assert "stopped: " in shell(*APPLY, code=3)
+    shell.cluster.leave("old", "m")
+    shell(*APPLY)
+    assert shell.stands("new") == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--settle", "5s"), "--settle 5.0 contradicts plan.json, reviewed with 0.0"),
+        (("--guard", "1s"), "--guard"),
+        (("--on-existing", "overwrite"), "--on-existing overwrite contradicts plan.json, reviewed with refuse"),
+        (("--uncommitted", "end"), "--uncommitted"),
+        (("--witness", "none"), "--witness"),
+        (("--vanished", "restore"), "--vanished"),
+        (("--restore",), "--restore"),
+        (("--any-kind",), "--any-kind"),
+        (("--to-group", "other"), "plan.json is a plan, which names its groups"),
+        (("--fan-out",), "plan.json is a plan, which names its groups"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complaint):
+    """What was reviewed is what is applied: exit 2 names the option; the same value once more is no contradiction."""
+    shell(*SAVE)
+    assert complaint in shell(*APPLY, *options, code=2)
+    shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
+    assert shell.stands("new") == [None, None]
+
+
+def test_an_edited_plan_and_other_json_are_exit_2(shell):
+    """A plan that somebody changed, and a receipt in its place, are refused before anything is contacted."""
+    shell(*SAVE)
+    path = shell.folder / "plan.json"
+    path.write_text(path.read_text().replace('"offset":3', '"offset":9'))
+    assert "plan.json was edited after it was written" in shell(*APPLY, code=2)
+    (shell.folder / "other.json").write_text("{}")
+    assert "other.json is no plan" in shell("apply", "other.json", "--yes", code=2)
+
+
+def test_detailed_exitcode_tells_whether_there_is_something_to_write(shell):
+    """10: changes and no refusal; 3: a check refuses; 0: nothing to write; without --dry-run it is exit 2."""
+    shell(*DRY)
+    shell(*DRY, "--detailed-exitcode", code=10)
+    shell.cluster.commit("new", FIRST, 9)
+    assert "existing offsets" in shell(*DRY, "--detailed-exitcode", code=3)
+    shell.cluster.commit("new", FIRST, 3)
+    shell.cluster.commit("new", SECOND, 4)
+    shell(*DRY, "--detailed-exitcode")
+    assert "goes with --dry-run" in shell("apply", "split.csv", "--yes", "--detailed-exitcode", code=2)
+
+
+def test_a_refused_plan_is_shown_and_saved_too(shell, capfd):
+    """A reviewer sees what a check refuses: Markdown and plan are there, and the exit code is 3."""
+    shell.cluster.commit("new", FIRST, 9)
+    shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 3
+    assert "**refuse** existing offsets: 1 partition with another offset" in capfd.readouterr().out
+    assert plan_json.load(shell.folder / "plan.json").plan.verdict == "refuse"
+
+
+def test_where_a_plan_is_saved_is_checked_first(shell):
+    """A name without .json, and a file that exists, are refused before anything is contacted; --force replaces."""
+    assert "expected a .json file" in shell(*DRY, "--plan-out", "plan.txt", code=2)
+    shell(*SAVE)
+    assert "plan.json exists already" in shell(*SAVE, code=2)
+    shell(*SAVE, "--force")
+
+
+def test_a_write_saves_its_plan_as_well(shell):
+    """--plan-out without --dry-run saves what was shown before the write."""
+    shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
+    assert [change.action for change in plan_json.load(shell.folder / "plan.json").plan.changes] == ["create"] * 2

@@ -1,0 +1,37 @@
+"""The README says what the command line really has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer.main
+
+from migrate_groups.cli.app import app
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+COMMANDS = typer.main.get_command(app).commands
+# Options of other programs that the README shows.
+OTHERS = {
+    "--reset-offsets",
+    "--from-file",
+    "--execute",
+    "--py-files",
+    "--out",
+    "--body-file",
+    "--edit-last",
+    "--create-if-none",
+}
+
+
+def test_every_command_stands_in_the_table():
+    """The table of commands has each command that --help lists, and no other."""
+    table = README.split("## Commands")[1].split("## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)[ `]", table, re.MULTILINE)) == set(COMMANDS)
+
+
+def test_every_option_that_the_readme_names_exists():
+    """No option in the README is made up or gone."""
+    existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+    assert named - existing - OTHERS - {"--version", "--help"} == set()
