@@ -115,7 +115,7 @@ def _dry_run(bootstrap_server: str, timeout: str, wanted: PlanInput, show_plan: 
         plan = wanted.plan(reader)
     show_plan(plan)
     refuse_forbidden(plan.refusals(at_the_write=False))
-    if detailed:
+    if detailed and plan.to_write():
         raise typer.Exit(_CHANGES)
 
 

@@ -8,10 +8,10 @@ pass: a transactional commit without membership (TxnOffsetCommit), and an admini
 What a hold leaves behind, once it has ended: the committed offsets as they were, and a group that is Empty and that
 classic and KIP-848 consumers can join. It is of type classic, also where it was of type consumer before (KIP-848), and
 of protocol type ``consumer``: the retention of its offsets counts from the end of the hold, and no longer from each
-commit. So a group that has never had a member (``protocol_type`` was empty: only simple consumers commit for it) loses
-even fresh commits once offsets.retention.minutes have passed since the hold. A holder that is killed leaves the group
-after its session timeout, and under the protocol type of the hold: consumers can join it, but Kafka's tools and
-confluent-kafka say "is not a consumer group" until one has.
+commit. So where nobody ever joins it again, because only simple consumers commit for it (``protocol_type`` was empty),
+it loses even its freshest commits when offsets.retention.minutes have passed since the hold. A holder that is killed
+leaves the group after its session timeout, and under the protocol type of the hold: consumers can join it, but Kafka's
+tools and confluent-kafka say "is not a consumer group" until one has.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGrou
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection, in_kafkas_words
 from migrate_groups.cluster.kafka_wire import PartitionError
-from migrate_groups.cluster.ports import GroupDescription
+from migrate_groups.cluster.ports import HOLD_PROTOCOL_TYPE, GroupDescription
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
-
-PROTOCOL_TYPE = "migrate-groups"
 
 # Seconds; a cluster may allow only longer ones or only shorter ones than Kafka's defaults of 6 s to 30 min.
 _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
@@ -44,7 +42,7 @@ _TRIES_PER_SESSION = 3
 
 
 class Hold:
-    """A group that is held: Stable, with one member, of protocol type `PROTOCOL_TYPE`.
+    """A group that is held: Stable, with one member, of protocol type `HOLD_PROTOCOL_TYPE`.
 
     group: its name. member_id: who holds it, to tell from others in its description. lost: why it may not be held any
     more, else None. Silence of the coordinator is such a reason once it lasts as long as the session, and none any
@@ -107,7 +105,7 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     # Short enough for a heartbeat to find another coordinator within the session when one hangs.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
-        holder = _Member(group, PROTOCOL_TYPE)
+        holder = _Member(group, HOLD_PROTOCOL_TYPE)
         try:
             with closing(KafkaConnection(config)) as patient:
                 holder.join(patient, session_timeout)

@@ -38,7 +38,7 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
         raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
     _refuse_drifted(
         drift(approved, plan, rows, facts, resuming=True),
-        "the plan is stale: {} not as when it was made: {}; make a new plan",
+        "the plan is stale: {} changed since it was made: {}; make a new plan",
     )
     return plan
 

@@ -16,12 +16,12 @@ def take_snapshot(reader: GroupReader, groups: Sequence[str], clock: Clock, *, t
 
     One row for every partition of every topic that a group has a commit, an assignment or a subscription for, and of
     ``topics``.
-    Raises `GroupNotFound`; `Refused` for a group that is no consumer group; and as `GroupReader`.
+    Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
     """
     described = [existing_group(reader, group) for group in dict.fromkeys(groups)]
-    foreign = [group.group for group in described if group.group_type not in ("classic", "consumer")]
-    if foreign:
-        raise Refused(f"group {some(foreign)} is not a consumer group: it commits no offsets of its own")
+    share = [group.group for group in described if group.group_type == "share"]
+    if share:
+        raise Refused(f"group {some(share)} is a share group: it commits no offsets of its own (KIP-932)")
     cluster_id = reader.cluster_id()
     return Snapshot.of_rows(row for group in described for row in _rows(reader, group, cluster_id, clock, topics))
 

@@ -7,12 +7,14 @@ group forward to where they are. `delete_source_offsets` is for the day after.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Operation, Resource, ResourceType
 from migrate_groups.errors import Refused
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.plan.checks.permission import missing
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
@@ -46,6 +48,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
         changes=changes,
         checks=(
             _same_cluster(reader, receipt),
+            _permitted(reader, changes),
             _nobody_in(reader, {change.group for change in changes}),
             _not_committed_since(written, changes),
         ),
@@ -67,13 +70,7 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
         raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one old group")
-    options = WriteOptions(
-        on_existing="forward",
-        uncommitted="leave",
-        settle=receipt.options.settle,
-        guard=0.0,
-        witness=receipt.options.witness,
-    )
+    options = replace(receipt.options, on_existing="forward", uncommitted="leave", guard=0.0, restore=False)
     return Snapshot.of_rows(rows), options
 
 
@@ -116,6 +113,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         changes=changes,
         checks=(
             _same_cluster(reader, receipt),
+            _permitted(reader, changes),
             _check("taken over", behind, "not taken over yet", "every new group stands at or after what it was handed"),
             _check("not moved", changed, "moved in the old group since", "the old group has not moved since"),
             _nobody_holds(reader, topics),
@@ -156,6 +154,17 @@ def _same_cluster(reader: GroupReader, receipt: Receipt) -> Check:
     return _check(
         "cluster", [] if here == receipt.cluster_id else [receipt.cluster_id], "another cluster", f"this is {here}"
     )
+
+
+def _permitted(reader: GroupReader, changes: Sequence[Change]) -> Check:
+    wanted: dict[Resource, frozenset[Operation]] = {}
+    for change in changes:
+        deed = Operation.DELETE if change.after is None else Operation.READ
+        group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
+        wanted[group] = wanted.get(group, frozenset()) | {Operation.DESCRIBE, deed}
+        wanted[topic] = frozenset({Operation.DESCRIBE, Operation.READ})
+    lacking = missing(wanted, reader.permissions(wanted)) if wanted else []
+    return _check("permission", lacking, "this principal lacks it", "this principal may do all of it")
 
 
 def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:

@@ -171,7 +171,7 @@ def test_a_live_group_is_reviewed_and_cut_over_as_approved(runner, review, world
     world.commit(review.old, TopicPartition(review.pay, 1), 9)
     code, said = runner.shell(blocks("sh")[CUT_OVER])
     assert code == 0, said
-    assert runner.asked("gh")[-1][0] == ["run", "download", "99", "--name", "plan"]
+    assert runner.asked("gh")[-1][0] == ["run", "download", "99", "-n", "plan"]
     assert review.committed() == world.committed(review.old)
     assert review.committed()[TopicPartition(review.pay, 1)] == 9
 
