@@ -141,19 +141,30 @@ def test_an_old_application_that_comes_back_during_the_guard(cli, world, option,
     assert ("test-app" in err) == (code == 4)
 
 
-def test_uncommitted_end_starts_where_the_last_member_was_seen(cli, world):
-    """A partition without a commit starts at the log end from before the stop: what is produced later is not lost."""
-    old = Old(cli, world, options='uncommitted = "end"')
+@pytest.mark.parametrize(("uncommitted", "received"), [("end", 5), ("leave", 0)])
+def test_what_is_produced_during_the_cut_over_is_not_lost(cli, world, uncommitted, received):
+    """A partition without a commit, and new consumers with auto.offset.reset=latest: ``end`` is the log end from before
+    the stop, so they get what was produced meanwhile; left alone they would lose it."""
+    old = Old(cli, world, options=f'uncommitted = "{uncommitted}"')
     fresh = world.create_topic(1, topic=world.name("pay-new"))
     world.produce(fresh, 0, 3)
     consumer = world.join(old.group, old.pay, old.find, fresh, **{"auto.offset.reset": "latest"})
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
         world.leave(consumer)
-        world.produce(fresh, 0, 5)
+        world.produce(fresh, 0, 5, prefix="meanwhile-")
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert world.committed(old.pay_group)[TopicPartition(fresh, 0)] == 3
+    new = world.join(old.pay_group, old.pay, fresh, **{"auto.offset.reset": "latest"})
+    values: list[str] = []
+
+    def has_come_to_the_end() -> bool:
+        world.produce(fresh, 0, 1, prefix="later-")
+        values.extend(world.consume(new, 1))
+        return any(value.startswith("later-") for value in values)
+
+    until(has_come_to_the_end)
+    assert sum(value.startswith("meanwhile-") for value in values) == received
 
 
 def test_partitions_added_during_the_wait_start_at_their_beginning(cli, world):

@@ -62,10 +62,10 @@ class BrokerWorld:
         self._admin.create_partitions({topic: total})
         until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
 
-    def produce(self, topic: str, partition: int, records: int) -> None:
+    def produce(self, topic: str, partition: int, records: int, *, prefix: str = "") -> None:
         self._producer.list_topics(topic, _SECONDS)  # also partitions that were added since
         for number in range(records):
-            self._producer.produce(topic, value=f"{topic}-{partition}-{number}", partition=partition)
+            self._producer.produce(topic, value=f"{prefix}{topic}-{partition}-{number}", partition=partition)
         assert self._producer.flush(_SECONDS) == 0
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:

@@ -81,9 +81,10 @@ def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
 
 
 def describe_member(member: Member) -> str:
-    """Return who a member is, in the words that a person can find it by."""
+    """Return who a member is, in the words that a person can find it by, and the topics that it is on."""
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
-    return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}"
+    topics = f" on {some(member.topics, most=2)}" if member.topics else ""
+    return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}"
 
 
 def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
