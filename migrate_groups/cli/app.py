@@ -11,6 +11,7 @@ import typer
 from migrate_groups import __version__
 from migrate_groups.cli import cutover, look, play, prove, shape, ways_back, write
 from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.text import one_line
 
 _INTERRUPTED = 130
 
@@ -59,7 +60,7 @@ def main() -> None:
     try:
         app()
     except MigrateGroupsError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {one_line(str(error))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +19,13 @@ from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupReader, HeldGroup
+    from migrate_groups.cluster.ports import GroupReader, GroupWriter, HeldGroup
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.cutover import Prepared
+    from migrate_groups.offsets.snapshot import Snapshot
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
+    from migrate_groups.plan.receipt import Receipt
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML file.")]
 
@@ -55,6 +58,8 @@ def migrate(
     settle: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
     guard: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
     yes: options.Yes = False,
+    detailed_exitcode: plans.DetailedExitcode = False,
+    force: plans.ForcePlan = False,
     timeout: options.Timeout = "60s",
 ) -> None:
     """Do the whole cut-over in one process.
@@ -65,56 +70,45 @@ def migrate(
     """
     from migrate_groups.files import split_toml
     from migrate_groups.files.run_dir import RunDir
+    from migrate_groups.migration.cutover import CutOver, cut_over
+    from migrate_groups.migration.prepare import refuse_forbidden
 
     file = _renamed(split_toml.load(spec), rename)
     chosen = _overruled(
         file.options, on_existing=on_existing, uncommitted=uncommitted, vanished=vanished, settle=settle, guard=guard
     )
     seconds = parse_duration(wait, "--wait")
-    plans.check_plan_out(plan_out, force=False)
+    plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if hold and file.spec.stay:
         raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
         with open_reader(bootstrap_server, timeout) as reader:
-            prepared = _dry_migration(reader, file, chosen, approved)
-        plans.show_plan(prepared.plan, rows=prepared.named, output_format=output_format, plan_out=plan_out, force=False)
-        _conclude_dry_migration(prepared.plan)
+            _, prepared = _prepare(reader, file, chosen, approved)
+        plans.show_plan(prepared.plan, prepared.named, output_format, plan_out, force=force)
+        if prepared.plan.verdict == "pending":
+            talk("the offsets are provisional: the old group still moves")
+        plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     with run.opened(spec), open_writer(bootstrap_server, timeout) as (writer, second):
-        from migrate_groups.migration.cutover import cut_over, prepare
-        from migrate_groups.migration.prepare import refuse_forbidden
-
-        journal, clock = Journal(run.receipt), SystemClock()
-        baseline, shown = prepare(writer, file.spec, chosen, clock)
-        _check_approved(approved, shown.plan)
+        journal = Journal(run.receipt)
+        baseline, shown = _prepare(writer, file, chosen, approved)
         journal.earlier(shown.plan)
         plans.show_table(shown.plan)
         refuse_forbidden(shown.plan.refusals(at_the_write=False))
         agree(shown.plan, yes=yes)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
-        with ExitStack() as holding:
-            held: list[HeldGroup] = []
 
-            def once_stopped() -> None:
-                held.extend([holding.enter_context(writer.held(file.spec.source))] if hold else [])
-
-            before, final = cut_over(
-                writer,
-                file.spec,
-                baseline,
-                shown,
-                clock,
-                wait=seconds,
-                progress=who_is_there(),
-                once_stopped=once_stopped,
-            )
+        def now(once_stopped: Callable[[], object]) -> Receipt:
+            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=once_stopped)
+            before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
             run.save(before, final.named, final.plan)
             earlier = journal.earlier(final.plan)
             done = "written and read back: START THE NEW GROUPS NOW"
-            receipt = carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
-        receipt = receipt.with_source_moved(each.lost for each in held if each.lost)
+            return carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
+
+        receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
     talk(
         f"next: migrate-groups snapshot {' '.join(target.group for target in file.spec.targets)} -o after.parquet",
@@ -124,20 +118,22 @@ def migrate(
     finish(receipt, journal)
 
 
-def _dry_migration(reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None) -> Prepared:
+def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Receipt]) -> Receipt:
+    """Return the receipt of a cut-over that holds the old group from its stop to the end of the guard."""
+    held: list[HeldGroup] = []
+    with ExitStack() as holding:
+        receipt = now(lambda: held.append(holding.enter_context(writer.held(source))))
+    return receipt.with_source_moved(each.lost for each in held if each.lost)
+
+
+def _prepare(
+    reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None
+) -> tuple[Snapshot, Prepared]:
     from migrate_groups.migration.cutover import prepare
 
-    _, prepared = prepare(reader, file.spec, chosen, SystemClock())
+    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock())
     _check_approved(approved, prepared.plan)
-    return prepared
-
-
-def _conclude_dry_migration(plan: Plan) -> None:
-    from migrate_groups.migration.prepare import refuse_forbidden
-
-    if plan.verdict == "pending":
-        talk("the offsets are provisional: the old group still moves")
-    refuse_forbidden(plan.refusals(at_the_write=False))
+    return baseline, prepared
 
 
 def _check_approved(path: Path | None, plan: Plan) -> None:

@@ -28,6 +28,13 @@ PlanOut = Annotated[
     Path | None, typer.Option("--plan-out", metavar="PLAN", help="Save the plan: a .json file, which apply takes.")
 ]
 
+DetailedExitcode = Annotated[
+    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit 10 when there is something to write.")
+]
+ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists already.")]
+
+_CHANGES = 10
+
 
 class PlanInput(NamedTuple):
     """What a plan is made from: rows that name their groups, options; ``approved``: a saved plan, to be made again."""
@@ -69,8 +76,10 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
     return PlanInput(saved.rows, saved.plan.options, saved.plan)
 
 
-def check_plan_out(path: Path | None, *, force: bool) -> None:
+def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
     """Check before any work that the plan can be saved. Raises `InvalidInput` or `UsageError`."""
+    if detailed and not dry_run:
+        raise UsageError("--detailed-exitcode goes with --dry-run")
     if path is None:
         return
     if path.suffix.lower() != ".json":
@@ -78,6 +87,15 @@ def check_plan_out(path: Path | None, *, force: bool) -> None:
     from migrate_groups.files.safe_write import check_writable
 
     check_writable(path, replace=force)
+
+
+def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
+    """Raise `Refused` where a check refuses; with ``detailed``, exit with 10 where there is something to write."""
+    from migrate_groups.migration.prepare import refuse_forbidden
+
+    refuse_forbidden(plan.refusals(at_the_write=False))
+    if detailed and plan.to_write():
+        raise typer.Exit(_CHANGES)
 
 
 def show_plan(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:

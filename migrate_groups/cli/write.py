@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     ShowPlan = Callable[[Plan], None]
 
-_CHANGES = 10
-
 
 def apply(
     file: Annotated[
@@ -44,9 +42,7 @@ def apply(
     dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
-    detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit 10 when there is something to write.")
-    ] = False,
+    detailed_exitcode: plans.DetailedExitcode = False,
     receipt: Annotated[Path | None, typer.Option("--receipt", help="Default: <FILE>.receipt.json.")] = None,
     on_existing: Annotated[
         Literal["refuse", "forward", "overwrite"] | None,
@@ -75,7 +71,7 @@ def apply(
         str | None, typer.Option(help="How long the old group is watched afterwards.", show_default="30s")
     ] = None,
     yes: options.Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists already.")] = False,
+    force: plans.ForcePlan = False,
     timeout: options.Timeout = "60s",
 ) -> None:
     """Write offsets to groups: plan, check, ask, read back.
@@ -84,9 +80,7 @@ def apply(
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
-    if detailed_exitcode and not dry_run:
-        raise UsageError("--detailed-exitcode goes with --dry-run")
-    plans.check_plan_out(plan_out, force=force)
+    plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     given = {
         "uncommitted": uncommitted,
         "on_existing": on_existing,
@@ -109,14 +103,10 @@ def apply(
 
 
 def _dry_run(bootstrap_server: str, timeout: str, wanted: PlanInput, show_plan: ShowPlan, *, detailed: bool) -> None:
-    from migrate_groups.migration.prepare import refuse_forbidden
-
     with open_reader(bootstrap_server, timeout) as reader:
         plan = wanted.plan(reader)
     show_plan(plan)
-    refuse_forbidden(plan.refusals(at_the_write=False))
-    if detailed and plan.to_write():
-        raise typer.Exit(_CHANGES)
+    plans.conclude_dry_run(plan, detailed=detailed)
 
 
 def _write(

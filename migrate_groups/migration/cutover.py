@@ -27,6 +27,15 @@ class Prepared:
     plan: Plan
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOver:
+    """How a cut-over waits: seconds until giving up, who is told at each look, what happens before the snapshot."""
+
+    wait: float
+    progress: Progress
+    once_stopped: Callable[[], object] = lambda: None
+
+
 def prepare(reader: GroupReader, spec: SplitSpec, options: WriteOptions, clock: Clock) -> tuple[Snapshot, Prepared]:
     """Return the old group's snapshot now, the baseline, and the provisional plan. Reads only.
 
@@ -43,16 +52,12 @@ def cut_over(
     baseline: Snapshot,
     shown: Prepared,
     clock: Clock,
-    *,
-    wait: float,
-    progress: Progress,
-    once_stopped: Callable[[], object] = lambda: None,
+    how: CutOver,
 ) -> tuple[Snapshot, Prepared]:
     """Wait for the stop, and return the final snapshot and the plan that is to be written.
 
-    A group that keeps topics may live on; one that hands over everything must be Empty. ``once_stopped`` is called
-    before the snapshot. Raises `Refused` when the wait runs out, a check forbids the write, or a topic came or went
-    since the plan was shown; nothing is written.
+    A group that keeps topics may live on; one that hands over everything must be Empty. Raises `Refused` when the wait
+    runs out, a check forbids the write, or a topic came or went since the plan was shown; nothing is written.
     """
     options = shown.plan.options
     moved = sorted({change.topic for change in shown.plan.changes})
@@ -60,13 +65,13 @@ def cut_over(
 
     def look_on(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
         ends.seen(looks[spec.source])
-        progress(reasons, looks, seconds)
+        how.progress(reasons, looks, seconds)
 
     patterns = [TopicPattern(topic) for topic in moved] if spec.stay else []
     prove_stopped(
-        reader, [spec.source], clock, Wait(wait=wait, settle=options.settle, progress=look_on), patterns=patterns
+        reader, [spec.source], clock, Wait(wait=how.wait, settle=options.settle, progress=look_on), patterns=patterns
     )
-    once_stopped()
+    how.once_stopped()
     final = take_snapshot(reader, [spec.source], clock, topics=moved)
     named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
     named = Snapshot.of_rows(_added_from_their_start(named, baseline))

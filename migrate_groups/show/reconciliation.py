@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
-from migrate_groups.show.tables import table
+from migrate_groups.show.tables import cell, table
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def terminal(found: Reconciliation) -> RenderableType:
         "group", "topic", "verdict", partitions=">", lag_before=">", lag_after=">", produced=">", consumed=">"
     )
     for each in found.summary[:_MOST_ROWS]:
-        summary.add_row(escape(each.group or "-"), each.topic or "-", _verdict(each), *_numbers(each))
+        summary.add_row(cell(each.group or "-"), each.topic or "-", _verdict(each), *_numbers(each))
     summary.add_row("total", "", _verdict(found.totals), *_numbers(found.totals), style="bold")
     lines: list[RenderableType] = [summary]
     rest = found.topics - _MOST_ROWS
@@ -36,7 +35,7 @@ def terminal(found: Reconciliation) -> RenderableType:
         for partition in found.worst:
             offsets = (_number(partition.before_offset), _number(partition.after_offset))
             name = f"{partition.topic}-{partition.partition}"
-            worst.add_row(escape(partition.group), name, partition.status, *offsets, escape(partition.reason or ""))
+            worst.add_row(cell(partition.group), name, partition.status, *offsets, cell(partition.reason or ""))
         lines.append(worst)
     lines.extend(Text(hint, style="yellow") for hint in found.hints)
     return Group(*lines)

@@ -19,8 +19,6 @@ OTHERS = {
     "--py-files",
     "--out",
     "--body-file",
-    "--edit-last",
-    "--create-if-none",
 }
 
 
