@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import string
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,10 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
+
+# A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
