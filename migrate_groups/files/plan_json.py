@@ -12,6 +12,7 @@ import msgspec
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import change_json, strict_json
 from migrate_groups.files.change_json import ChangeJson, Int32, Int64, Name, Topic
+from migrate_groups.files.read import read_bytes
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.plan import Check, Plan, Verdict
 
@@ -81,7 +82,7 @@ def to_bytes(plan: Plan, rows: Snapshot) -> bytes:
 
 def load(path: Path) -> PlanFile:
     """Return the plan in a file. Raises `InvalidInput` for anything that `to_bytes` did not write."""
-    return read(strict_json.read(path), str(path))
+    return read(read_bytes(path), str(path))
 
 
 def read(data: bytes, name: str) -> PlanFile:

@@ -11,6 +11,7 @@ import msgspec
 
 from migrate_groups.files import change_json, strict_json
 from migrate_groups.files.change_json import ChangeJson, Int32
+from migrate_groups.files.read import read_bytes
 from migrate_groups.plan.receipt import Entry, Outcome, Receipt
 
 SCHEMA = "migrate-groups/receipt"
@@ -54,7 +55,7 @@ def to_bytes(receipt: Receipt) -> bytes:
 
 def load(path: Path) -> Receipt:
     """Return the receipt in a file. Raises `InvalidInput` for anything that `to_bytes` did not write."""
-    return read(strict_json.read(path), str(path))
+    return read(read_bytes(path), str(path))
 
 
 def read(data: bytes, name: str) -> Receipt:

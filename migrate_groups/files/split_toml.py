@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.files.read import read_bytes
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
 from migrate_groups.offsets.times import parse_duration
@@ -32,11 +33,7 @@ def load(path: Path) -> SplitFile:
     Raises `InvalidInput` naming the key and what was expected.
     """
     try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {path}") from error
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
+        document = tomllib.loads(read_bytes(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
     try:

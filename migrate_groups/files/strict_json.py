@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,16 +37,6 @@ class _Header(msgspec.Struct):
 _NO_CHECKSUM = b'"checksum": ""'
 
 Kind = TypeVar("Kind", bound=Document)
-
-
-def read(path: Path) -> bytes:
-    """Return the bytes of a file. Raises `InvalidInput` where there is none, or it can't be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {path}") from error
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
 
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:

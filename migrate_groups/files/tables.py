@@ -6,8 +6,9 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
-from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.errors import UsageError
 from migrate_groups.files import csv_text, reset_csv, snapshot_csv, snapshot_parquet
+from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.snapshot import Snapshot
 
@@ -20,7 +21,7 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
     A stream's format is told by its first bytes. Raises `InvalidInput`.
     """
     name = "standard input" if stream else str(path)
-    data = _read(path, stream)
+    data = stream.read() if stream else read_bytes(path)
     if data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path):
         return snapshot_parquet.read(data, name)
     header = csv_text.first_row(data, name)
@@ -53,14 +54,3 @@ def to_csv(snapshot: Snapshot) -> bytes:
 
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
-
-
-def _read(path: Path, stream: BinaryIO | None) -> bytes:
-    if stream:
-        return stream.read()
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {path}") from error
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
