@@ -145,7 +145,7 @@ def test_killed_member_lingers_and_is_named(cli, world, protocol):
         finally:
             os.kill(process.pid, signal.SIGKILL)
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
-    assert "1 member (doomed-app at 127.0.0.1; one that was killed" in refusal
+    assert f"1 member (doomed-app at 127.0.0.1 on {partition.topic}; one that was killed" in refusal
     assert "session timeout, 45 s by default" in refusal
 
 
