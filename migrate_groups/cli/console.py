@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from migrate_groups.text import one_line
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -90,7 +92,10 @@ def save_table(snapshot: Snapshot, path: Path, *, force: bool) -> None:
 
 def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
     from rich.console import Console
+    from rich.text import Text
 
+    # Text is shown as it is: a group may be named app[prod], or have a newline in its name.
+    lines = tuple(Text(one_line(line)) if isinstance(line, str) else line for line in lines)
     if stream.isatty():
         Console(file=stream, highlight=False).print(*lines, sep="\n")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -91,29 +92,31 @@ def migrate(
         return
     check_can_ask(yes=yes)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
-    with run.opened(spec), open_writer(bootstrap_server, timeout) as (writer, second):
+    with run.opened(), open_writer(bootstrap_server, timeout) as (writer, second):
         journal = Journal(run.receipt)
-        baseline, shown = _prepare(writer, file, chosen, approved)
+        resumed = journal.read()
+        baseline, shown = _prepare(writer, file, chosen, approved, resumed)
         journal.earlier(shown.plan)
         plans.show_table(shown.plan)
         refuse_forbidden(shown.plan.refusals(at_the_write=False))
-        agree(shown.plan, yes=yes)
+        agree(shown.plan, yes=yes, provisional=True)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
 
         def now(once_stopped: Callable[[], object]) -> Receipt:
-            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=once_stopped)
+            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=once_stopped, earlier=resumed)
             before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
-            run.save(before, final.named, final.plan)
             earlier = journal.earlier(final.plan)
+            run.save(spec, before, final.named, final.plan)
             done = "written and read back: START THE NEW GROUPS NOW"
             return carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
+    groups, folder = shlex.join(target.group for target in file.spec.targets), shlex.quote(str(run.folder))
     talk(
-        f"next: migrate-groups snapshot {' '.join(target.group for target in file.spec.targets)} -o after.parquet",
-        f"      migrate-groups reconcile {run.split} after.parquet",
-        f"back: migrate-groups rollback {run.folder} (before the new groups commit), hand-back {run.folder} (after)",
+        f"next: migrate-groups snapshot {groups} -o after.parquet",
+        f"      migrate-groups reconcile {shlex.quote(str(run.split))} after.parquet",
+        f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after)",
     )
     finish(receipt, journal)
 
@@ -127,11 +130,11 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
 
 
 def _prepare(
-    reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None
+    reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None, earlier: Receipt | None = None
 ) -> tuple[Snapshot, Prepared]:
     from migrate_groups.migration.cutover import prepare
 
-    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock())
+    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier)
     _check_approved(approved, prepared.plan)
     return baseline, prepared
 

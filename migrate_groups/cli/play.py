@@ -211,6 +211,7 @@ def _show_ending(ending: Ending, folder: Path) -> None:
     show(
         "",
         result,
-        f"\nproduced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}",
+        "",
+        f"produced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}",
     )
     talk(f"the files are in {folder}")

@@ -121,7 +121,7 @@ class _WayBack:
         make: Callable[[GroupReader], Plan],
         once_agreed: Callable[[GroupReader], Plan] | None = None,
     ) -> None:
-        """Plan and show; unless it is a dry run, ask, plan anew with ``once_agreed``, which may wait, and write."""
+        """Plan and show; unless it is a dry run, ask, plan anew (``once_agreed`` may wait before it), and write."""
         from migrate_groups.migration.prepare import refuse_forbidden
 
         if self.dry_run:
@@ -136,10 +136,9 @@ class _WayBack:
             plan = make(writer)
             show_table(plan)
             refuse_forbidden(plan.refusals(at_the_write=once_agreed is None))
-            agree(plan, yes=self.yes)
-            if once_agreed is not None:
-                plan = once_agreed(writer)
-                refuse_forbidden(plan.refusals(at_the_write=True))
+            agree(plan, yes=self.yes, provisional=once_agreed is not None)
+            plan = (once_agreed or make)(writer)
+            refuse_forbidden(plan.refusals(at_the_write=True))
             earlier = journal.earlier(plan)
             receipt = carry_out(writer, second, plan, journal, earlier=earlier, done="written and read back")
         finish(receipt, journal)

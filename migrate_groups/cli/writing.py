@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from migrate_groups.cli.console import SystemClock, show, talk
-from migrate_groups.errors import PartlyApplied, Refused, UsageError
-from migrate_groups.text import counted
+from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
+from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.cluster.ports import GroupWriter
@@ -27,25 +27,46 @@ class Journal:
 
         check_writable(path, replace=True)
         self.path = path
+        self.failure = ""
+        self._begun = False
+
+    def read(self) -> Receipt | None:
+        """Return the receipt that an earlier run has left, whichever that was."""
+        from migrate_groups.files import receipt_json
+
+        return receipt_json.load(self.path) if self.path.exists() else None
 
     def earlier(self, plan: Plan) -> Receipt | None:
         """Return the receipt of the run that this plan resumes. Raises `UsageError` where the file is another's."""
-        from migrate_groups.files import receipt_json
-
-        if not self.path.exists():
+        receipt = self.read()
+        if receipt is None:
             return None
-        receipt = receipt_json.load(self.path)
         if receipt.intent != plan.intent:
             raise UsageError(f"{self.path} is the receipt of another migration; move it away, or name another file")
+        since = receipt.moved_since(plan)
+        if since:
+            raise UsageError(
+                f"{some(since)} moved since {self.path} confirmed it; move that receipt away to migrate once more"
+            )
         return receipt
 
     def record(self, receipt: Receipt) -> None:
-        """Write the receipt, whole and fsynced."""
+        """Write the receipt, whole and fsynced.
+
+        Raises `InvalidInput` where it can't be written before the first request. Later it is too late to stop: what was
+        begun is brought to its end, and ``failure`` tells.
+        """
         from migrate_groups.files import receipt_json
         from migrate_groups.files.safe_write import write_whole
 
         content = receipt_json.to_bytes(receipt)
-        write_whole(self.path, lambda stream: stream.write(content), replace=True)
+        try:
+            write_whole(self.path, lambda stream: stream.write(content), replace=True)
+        except InvalidInput as error:
+            if not self._begun:
+                raise
+            self.failure = str(error)
+        self._begun = True
 
 
 def check_can_ask(*, yes: bool) -> None:
@@ -54,10 +75,10 @@ def check_can_ask(*, yes: bool) -> None:
         raise UsageError("nobody can be asked here: pass --yes to write, or --dry-run to look")
 
 
-def agree(plan: Plan, *, yes: bool) -> None:
-    """Ask whether the plan shall be written. Raises `Refused` for a no."""
+def agree(plan: Plan, *, yes: bool, provisional: bool = False) -> None:
+    """Ask whether the plan shall be written; a ``provisional`` one is made anew later. Raises `Refused` for a no."""
     number = len(plan.to_write())
-    if not yes and number and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
+    if not yes and (number or provisional) and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
         raise Refused("the answer was no; nothing was written")
 
 
@@ -87,6 +108,8 @@ def finish(receipt: Receipt, journal: Journal) -> None:
 
     talk(f"receipt: {journal.path}")
     show(terminal.receipt(receipt))
+    if journal.failure:
+        raise PartlyApplied(f"offsets were written, and the receipt could not be kept: {journal.failure}")
     if receipt.failed:
         raise PartlyApplied(f"{counted(len(receipt.failed), 'partition')} not confirmed; the receipt says which")
     if receipt.source_moved:

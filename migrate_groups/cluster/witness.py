@@ -82,6 +82,7 @@ class Witness:
             self.close()
             answer = self._answer(question)
         if answer is None:
+            self.close()  # its late answer must not be taken for that to the next question
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked to {verb}")
         if "error" in answer:
             raise ClusterUnavailable(f"the second client (confluent-kafka) could not {verb}: {answer['error']}")

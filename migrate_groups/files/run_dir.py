@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from filelock import FileLock, Timeout
 
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import plan_json, reset_csv, tables
+from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.plan import Plan
@@ -48,14 +48,13 @@ class RunDir:
         return self.folder / "split.parquet"
 
     @contextmanager
-    def opened(self, spec: Path) -> Iterator[None]:
-        """Make the folder with the spec in it, and keep every other run out of it meanwhile.
+    def opened(self) -> Iterator[None]:
+        """Make the folder, and keep every other run out of it meanwhile.
 
         Raises `InvalidInput` where it can't be made, `Refused` where another run is at it.
         """
         try:
             self.folder.mkdir(exist_ok=True)
-            shutil.copyfile(spec, self.folder / "spec.toml")
             lock = FileLock(self.folder / ".lock", timeout=0)
             lock.acquire()
         except Timeout as error:
@@ -67,8 +66,10 @@ class RunDir:
         finally:
             lock.release()
 
-    def save(self, before: Snapshot, named: Snapshot, plan: Plan) -> None:
+    def save(self, spec: Path, before: Snapshot, named: Snapshot, plan: Plan) -> None:
         """Write what the write is made from, before it."""
+        text = read_bytes(spec)
+        write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
         document, offsets = plan_json.to_bytes(plan, named), reset_csv.to_bytes(named)[0]

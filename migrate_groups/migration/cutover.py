@@ -11,11 +11,11 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Look, Progress, Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
+from migrate_groups.plan.receipt import Receipt
 from migrate_groups.text import some
 
 
@@ -29,20 +29,28 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOver:
-    """How a cut-over waits: seconds until giving up, who is told at each look, what happens before the snapshot."""
+    """How a cut-over waits: seconds until giving up, who is told at each look, what happens before the snapshot.
+
+    earlier: the receipt of a run that this one resumes.
+    """
 
     wait: float
     progress: Progress
     once_stopped: Callable[[], object] = lambda: None
+    earlier: Receipt | None = None
 
 
-def prepare(reader: GroupReader, spec: SplitSpec, options: WriteOptions, clock: Clock) -> tuple[Snapshot, Prepared]:
+def prepare(
+    reader: GroupReader, spec: SplitSpec, options: WriteOptions, clock: Clock, earlier: Receipt | None = None
+) -> tuple[Snapshot, Prepared]:
     """Return the old group's snapshot now, the baseline, and the provisional plan. Reads only.
+
+    ``earlier`` is the receipt of a run that this one resumes.
 
     Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, and as `GroupReader`.
     """
     baseline = take_snapshot(reader, [spec.source], clock)
-    named, _ = split(baseline, spec)
+    named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier)
     return baseline, Prepared(named=named, plan=make_plan(reader, named, options))
 
 
@@ -67,13 +75,12 @@ def cut_over(
         ends.seen(looks[spec.source])
         how.progress(reasons, looks, seconds)
 
-    patterns = [TopicPattern(topic) for topic in moved] if spec.stay else []
-    prove_stopped(
-        reader, [spec.source], clock, Wait(wait=how.wait, settle=options.settle, progress=look_on), patterns=patterns
-    )
+    waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
+    prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
     final = take_snapshot(reader, [spec.source], clock, topics=moved)
     named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
+    named = _as_the_earlier_run_knew(named, how.earlier)
     named = Snapshot.of_rows(_added_from_their_start(named, baseline))
     plan = make_plan(reader, named, options)
     _refuse_other_topics(shown.plan, plan)
@@ -83,10 +90,11 @@ def cut_over(
 
 @dataclass(slots=True)
 class EndsWhileConsumed:
-    """The log's ends as they were while the old group last had a member.
+    """The log's ends as they were while a member of the old group was last seen on their topic.
 
     A partition without a commit starts there (``uncommitted = "end"``): nobody has seen what is produced after that.
-    An end counts once a later look still finds a member: one read after the last member left would skip records.
+    An end counts once a later look still finds a member there: one read after the last of them left, while others of
+    the group go on with other topics, would skip records.
     """
 
     reader: GroupReader
@@ -105,10 +113,12 @@ class EndsWhileConsumed:
 
     def seen(self, look: Look) -> None:
         """Take note of a look at the group."""
-        if look.description.members and self.unproven:
-            self.state, self.proven = look.description.state, self.unproven
-            bounds = self.reader.log_bounds(list(self.unproven))
-            self.unproven = {partition: ends.end for partition, ends in bounds.items()}
+        held = frozenset[str]().union(*(member.topics for member in look.description.members))
+        still = {partition: end for partition, end in self.unproven.items() if partition.topic in held}
+        if still:
+            self.state, self.proven = look.description.state, {**self.proven, **still}
+            bounds = self.reader.log_bounds(list(still))
+            self.unproven = {**self.unproven, **{partition: ends.end for partition, ends in bounds.items()}}
 
 
 def _mended(final: Snapshot, baseline: Snapshot, ends: EndsWhileConsumed) -> Iterator[Row]:
@@ -118,14 +128,42 @@ def _mended(final: Snapshot, baseline: Snapshot, ends: EndsWhileConsumed) -> Ite
     of that name decides whether it is restored.
     """
     before = {row.topic_partition: row for row in baseline.rows()}
+    recreated = {row.topic for row in final.rows() if _is_another(row, before.get(row.topic_partition))}
+    if recreated:
+        raise Refused(
+            f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
+        )
     for row in final.rows():
         earlier = before.get(row.topic_partition)
         if row.offset is None and earlier is not None and earlier.offset is not None:
             yield row._replace(offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata)
         elif row.offset is None and row.topic_partition in ends.proven:
             yield row._replace(group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
+        elif row.offset is None:
+            yield row._replace(log_end_offset=None)  # read after the stop: no end to start from
         else:
             yield row
+
+
+def _is_another(row: Row, earlier: Row | None) -> bool:
+    return earlier is not None and earlier.topic_id is not None and earlier.topic_id != row.topic_id
+
+
+def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None) -> Snapshot:
+    """Return the rows with what only the killed run that this one resumes could know of partitions without a commit."""
+    if earlier is None:
+        return named
+    known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
+
+    def mended(row: Row) -> Row:
+        change = known.get((row.group or "", row.topic, row.partition))
+        if row.offset is not None or change is None or change.after is None:
+            return row
+        if change.source_group is None:  # it was added during the wait, and set to its start
+            return row._replace(source_group=None, offset=change.after.offset)
+        return row._replace(group_state="Stable", log_end_offset=change.after.offset)  # the end that was proven then
+
+    return Snapshot.of_rows(mended(row) for row in named.rows())
 
 
 def _added_from_their_start(named: Snapshot, baseline: Snapshot) -> Iterator[Row]:

@@ -25,7 +25,9 @@ def look_at_sources(reader: GroupReader, receipt: Receipt) -> Receipt:
         try:
             reasons = _what_it_did(reader, group, changes)
         except (ClusterUnavailable, Refused) as error:
-            receipt = receipt.remarked(f"source group {group!r} could not be read after the write: {error}")
+            receipt = receipt.with_source_moved(
+                [f"source group {group!r} could not be watched after the write: {error}"]
+            )
         else:
             receipt = receipt.with_source_moved(f"source group {group!r} {reason}" for reason in reasons)
     return receipt
@@ -42,7 +44,10 @@ def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -
 
 def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list[str]:
     description = reader.describe_group(group)
-    reasons = running(description, {change.topic for change in changes}) if description.exists else []
+    topics = {change.topic for change in changes}
+    reasons = running(description, topics) if description.exists else []
+    if description.state not in ("Stable", "Empty") and reader.committed_topics(group) - topics:
+        reasons = []  # it lives on with other topics, and rebalances for them: the next look tells who has what
     found = reader.committed(group, [change.topic_partition for change in changes])
     moved = [
         f"{change.topic_partition} by {now.offset - change.after.offset:,}"

@@ -6,7 +6,7 @@ restarted replica comes back (all measured). So a group is looked at twice, ``se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
@@ -44,17 +44,32 @@ class Wait:
     progress: Progress = lambda reasons, looks, seconds: None
 
 
+# Which of the topics of a group are in question; None: all of them, and then nobody may be in the group at all.
+Choice = Callable[[Collection[str]], Collection[str]] | None
+
+
 def prove_stopped(
-    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, *, patterns: Sequence[TopicPattern] = ()
+    reader: GroupReader,
+    groups: Sequence[str],
+    clock: Clock,
+    how: Wait,
+    *,
+    patterns: Sequence[TopicPattern] = (),
+    topics: Collection[str] = (),
 ) -> Mapping[str, Look]:
-    """Wait until these groups have stopped, by topic where ``patterns`` are given, and return how they stood then.
+    """Wait until these groups have stopped, by topic where some are given, and return how they stood then.
+
+    ``patterns`` must match topics that a group has a commit, an assignment or a subscription for; ``topics`` need not:
+    a commit that expires while the stop is waited for takes its topic out of the group.
 
     Raises `GroupNotFound`, `Refused` when the wait runs out or a group is no consumer group, `InvalidInput` where a
     pattern matches no topic; and as `GroupReader`.
     """
     started = clock.monotonic()
+    choice: Choice = (lambda present: matching_topics(present, patterns)) if patterns else None
+    choice = (lambda present: topics) if topics else choice
     while True:
-        reasons, looks = _look_twice(reader, groups, clock, how, patterns)
+        reasons, looks = _look_twice(reader, groups, clock, how, choice)
         passed = clock.monotonic() - started
         how.progress(reasons, looks, passed)
         if not any(reasons.values()):
@@ -67,16 +82,16 @@ def prove_stopped(
 
 
 def _look_twice(
-    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, patterns: Sequence[TopicPattern]
+    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, choice: Choice
 ) -> tuple[dict[str, list[str]], dict[str, Look]]:
-    first = {group: _look(reader, group, patterns) for group in groups}
-    reasons = {group: _why_running(look, patterns) for group, look in first.items()}
+    first = {group: _look(reader, group, choice) for group in groups}
+    reasons = {group: _why_running(look, choice) for group, look in first.items()}
     if any(reasons.values()):
         return reasons, first
     clock.sleep(how.settle)
-    second = {group: _look(reader, group, patterns) for group in groups}
+    second = {group: _look(reader, group, choice) for group in groups}
     return {
-        group: _why_running(second[group], patterns) + moved_between(first[group], second[group]) for group in groups
+        group: _why_running(second[group], choice) + moved_between(first[group], second[group]) for group in groups
     }, second
 
 
@@ -97,16 +112,16 @@ def moved_between(first: Look, second: Look) -> list[str]:
     return reasons
 
 
-def _look(reader: GroupReader, group: str, patterns: Sequence[TopicPattern]) -> Look:
+def _look(reader: GroupReader, group: str, choice: Choice) -> Look:
     description = existing_group(reader, group)
     if not description.is_consumer_group:
         kind = f"{description.group_type} {description.protocol_type}".strip()
         raise Refused(f"group {group!r} is not a consumer group but {kind}")
-    topics = matching_topics(topics_of(reader, description), patterns)
-    described = reader.describe_topics(topics)
+    present = topics_of(reader, description)
+    described = reader.describe_topics(present if choice is None else choice(present))
     partitions = [TopicPartition(name, number) for name, topic in described.items() for number in topic.partitions]
     return Look(description=description, committed=reader.committed(group, partitions))
 
 
-def _why_running(look: Look, patterns: Sequence[TopicPattern]) -> list[str]:
-    return running(look.description, {partition.topic for partition in look.committed} if patterns else None)
+def _why_running(look: Look, choice: Choice) -> list[str]:
+    return running(look.description, None if choice is None else {partition.topic for partition in look.committed})

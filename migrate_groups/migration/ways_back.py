@@ -13,7 +13,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Operation, Resource, ResourceType
 from migrate_groups.errors import Refused
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.checks.permission import missing
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
@@ -51,6 +51,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             _permitted(reader, changes),
             _nobody_in(reader, {change.group for change in changes}),
             _not_committed_since(written, changes),
+            _old_group_still_there(reader, written),
         ),
     )
 
@@ -61,12 +62,20 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     The old group is moved forward only. Raises `Refused` where the receipt names no old group or two new groups share
     one of its partitions; `GroupNotFound`; and as `GroupReader`.
     """
-    origin = {entry.change.order: entry.change.source_group for entry in receipt.entries}
-    if None in origin.values():
-        raise Refused("the receipt has offsets without a source group: there is no old group to hand them back to")
-    groups = sorted({group for group, _, _ in origin})
-    taken = [row for row in take_snapshot(reader, groups, clock).rows() if _key(row) in origin]
-    rows = [row._replace(group=origin[_key(row)], source_group=row.group) for row in taken]
+    # By topic: the new group went on also with partitions that were added, or had no commit, at the migration.
+    origin: dict[tuple[str, str], set[str]] = {}
+    for change in (entry.change for entry in receipt.entries):
+        origin.setdefault((change.group, change.topic), set()).update(
+            [change.source_group] if change.source_group else []
+        )
+    if not all(len(sources) == 1 for sources in origin.values()):
+        raise Refused("the receipt has topics without one old group: there is none to hand them back to")
+    groups = sorted({group for group, _ in origin})
+    rows = [
+        row._replace(group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
+        for row in take_snapshot(reader, groups, clock).rows()
+        if (row.group or "", row.topic) in origin
+    ]
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
         raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one old group")
@@ -121,10 +130,6 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     )
 
 
-def _key(row: Row) -> tuple[str, str, int]:
-    return row.group or "", row.topic, row.partition
-
-
 def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str, str, int], CommittedOffset | None]:
     found = {}
     for group in {change.group for change in changes}:
@@ -147,6 +152,16 @@ def _of_source(change: Change) -> Change:
 
 def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
     return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)
+
+
+def _old_group_still_there(reader: GroupReader, written: Sequence[Entry]) -> Check:
+    """The old group has its offsets yet: after delete-offsets a rollback would leave the topics in no group at all."""
+    topics: dict[str, set[str]] = {}
+    for change in (entry.change for entry in written):
+        if change.source_group is not None:
+            topics.setdefault(change.source_group, set()).add(change.topic)
+    gone = [group for group, handed_over in topics.items() if not handed_over & reader.committed_topics(group)]
+    return _check("old group", gone, "its offsets were deleted; hand-back sets them anew", "it has its offsets yet")
 
 
 def _same_cluster(reader: GroupReader, receipt: Receipt) -> Check:

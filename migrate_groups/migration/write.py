@@ -117,13 +117,17 @@ def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
             entries.update({entry.change.order: replace(entry, error=str(error)) for entry in of_group})
             continue
         for entry in of_group:
-            now = found[entry.change.topic_partition]
-            entries[entry.change.order] = (
-                replace(entry, outcome=Outcome.CONFIRMED, error="")
-                if now == entry.change.after
-                else replace(entry, error=entry.error or f"read back as {_offset(now)}")
-            )
+            entries[entry.change.order] = _as_found(entry, found[entry.change.topic_partition])
     return receipt.updated(entries)
+
+
+def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
+    if now == entry.change.after:
+        return replace(entry, outcome=Outcome.CONFIRMED, error="")
+    if now == entry.change.before:
+        return replace(entry, error=entry.error or f"read back as {_offset(now)}")
+    # Not what was there and not what was asked for: to write again would overwrite somebody else's commit.
+    return replace(entry, outcome=Outcome.REFUSED, error=f"read back as {_offset(now)}: somebody else has committed")
 
 
 def _witnessed(witness: OffsetsReader, receipt: Receipt, options: WriteOptions) -> Receipt:

@@ -77,6 +77,17 @@ class Receipt:
         before = {entry.change.order: entry for entry in earlier.entries}
         return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))
 
+    def moved_since(self, plan: Plan) -> list[str]:
+        """Return the partitions that this receipt confirmed, that stand elsewhere now, and that a plan would move."""
+        wanted = {change.order: change for change in plan.to_write()}
+        return [
+            f"{entry.change.group} {entry.change.topic_partition}"
+            for entry in self.entries
+            if entry.outcome is Outcome.CONFIRMED
+            and (change := wanted.get(entry.change.order))
+            and change.before not in (entry.change.before, entry.change.after)
+        ]
+
     def updated(self, entries: Mapping[tuple[str, str, int], Entry]) -> Receipt:
         """Return the receipt with these entries, by the order of their change, in place of its own."""
         return replace(self, entries=tuple(entries.get(entry.change.order, entry) for entry in self.entries))
@@ -103,6 +114,9 @@ def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     in_place = entry.outcome is Outcome.UNCHANGED
     if earlier is None or not (in_place or earlier.attempts):
         return entry
+    done = earlier.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+    if done and entry.change.before != earlier.change.after:
+        return entry  # that run ended here, and somebody has moved it since: what is there now is the pre-image
     change = replace(entry.change, before=earlier.change.before)
     if not in_place:
         return replace(entry, change=change)

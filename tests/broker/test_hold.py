@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from kafka.admin import (
 )
 
 from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.hold import hold
+from migrate_groups.cluster.hold import _Member, hold
 from migrate_groups.cluster.kafka_python import KafkaPythonWriter
 from migrate_groups.cluster.ports import HOLD_PROTOCOL_TYPE, Answer, CommittedOffset, TopicPartition
 from migrate_groups.cluster.witness import Witness
@@ -190,7 +191,7 @@ def test_leaving_leaves_an_empty_consumer_group_with_the_same_offsets(config, wo
 HOLDER = """
 import sys
 from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.hold import hold
+from migrate_groups.cluster.hold import _Member, hold
 with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()
@@ -228,12 +229,22 @@ def test_hold_that_is_lost_says_so(config, world):
     assert "no longer held" in held.lost
 
 
-def test_hold_that_is_lost_at_the_last_moment_says_so(config, world):
+def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch):
     """``lost`` is final once the block has ended: a last heartbeat tells whether the hold lasted until then."""
     group, _ = stopped_group(world)
+    answered, heartbeat = threading.Event(), _Member.heartbeat
+
+    async def told(*arguments):
+        answer = await heartbeat(*arguments)
+        answered.set()
+        return answer
+
+    monkeypatch.setattr(_Member, "heartbeat", told)
     with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         with hold(config, group, session_timeout=300.0) as held:
+            assert answered.wait(30)
             admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
+            assert held.lost is None
         assert "UNKNOWN_MEMBER_ID" in held.lost
 
 
