@@ -1,0 +1,193 @@
+"""The cut-over and its ways back in memory, in the cases where a record would be skipped or processed twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cli import console
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import CommittedOffset, Member, TopicPartition
+from migrate_groups.errors import Refused
+from migrate_groups.migration.cutover import CutOver, cut_over, prepare
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
+from migrate_groups.migration.write import apply_plan
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.split import SplitSpec, SplitTarget
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Verdict
+from migrate_groups.plan.receipt import Outcome
+from tests.support.clock import FakeClock
+
+INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
+
+
+def cluster() -> InMemoryCluster:
+    """Group ``big`` is at 5 of ten records of inv-0 and cat-0, and has no commit on inv-1, which has 50."""
+    made = InMemoryCluster()
+    made.create_topic("inv", 2)
+    made.create_topic("cat", 1)
+    for partition, records in ((INV, 10), (CAT, 10), (FRESH, 50)):
+        made.produce(*partition, records)
+    made.commit("big", INV, 5)
+    made.commit("big", CAT, 5)
+    return made
+
+
+def spec(*stay: str) -> SplitSpec:
+    targets = [SplitTarget(group="bill", topics=(TopicPattern("inv"),))]
+    if not stay:
+        targets.append(SplitTarget(group="shop", topics=(TopicPattern("cat"),)))
+    return SplitSpec(source="big", targets=tuple(targets), stay=tuple(TopicPattern(topic) for topic in stay))
+
+
+def member(name: str, *partitions: TopicPartition) -> Member:
+    topics = frozenset(partition.topic for partition in partitions)
+    return Member(member_id=name, client_id=name, host="/h", assignment=frozenset(partitions), subscription=topics)
+
+
+def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier=None):
+    """Cut over while ``deeds`` happen one after the other, one at each look; return the receipt."""
+    left = list(deeds)
+    clock = FakeClock(lambda: left.pop(0)() if left else None)
+    baseline, shown = prepare(made, wanted, options, clock, earlier)
+    how = CutOver(wait=60, progress=lambda reasons, looks, seconds: None, earlier=earlier)
+    _, final = cut_over(made, wanted, baseline, shown, clock, how)
+    return apply_plan(made, made, final.plan, clock, lambda receipt: None, earlier)
+
+
+def carry_out(made, plan):
+    assert plan.refusals(at_the_write=True) == ()
+    return apply_plan(made, made, plan, FakeClock(), lambda receipt: None)
+
+
+END = WriteOptions(uncommitted="end", settle=0)
+LEAVE = WriteOptions(uncommitted="leave", settle=0)
+
+
+def test_an_end_counts_while_a_member_is_on_that_topic():
+    """The application of a topic leaves, records are produced, another application leaves: the end is from before."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH))
+    made.join("big", member("b", CAT))
+    receipt = migrate(
+        made,
+        spec(),
+        END,
+        lambda: None,
+        lambda: made.leave("big", "a"),
+        lambda: made.produce(*FRESH, 7),
+        lambda: None,
+        lambda: made.leave("big", "b"),
+    )
+    assert receipt.failed == ()
+    assert made.committed("bill", [FRESH])[FRESH].offset == 50
+
+
+def test_without_a_proven_end_nothing_is_written():
+    """A topic that nobody held when the group was first seen has no end from before: refused."""
+    made = cluster()
+    made.join("big", member("b", CAT))
+    with pytest.raises(Refused, match=r"without a commit|no log end"):
+        migrate(made, spec(), END, lambda: made.leave("big", "b"))
+    assert not made.describe_group("bill").exists
+
+
+def test_a_killed_run_knows_its_ends_again():
+    """The second run finds the group Empty; the end that the first one had proved is in its receipt."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+    receipt = migrate(made, spec(), END, lambda: None, lambda: made.leave("big", "a"))
+    made.produce(*FRESH, 7)
+    again = migrate(made, spec(), END, earlier=receipt)
+    assert again.intent == receipt.intent
+    assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
+    assert made.committed("bill", [FRESH])[FRESH].offset == 50
+
+
+def test_a_topic_recreated_during_the_wait_is_refused():
+    """The baseline's offset belongs to the topic that was deleted: it is not restored onto the new one."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+
+    def recreate() -> None:
+        made.delete_topic("inv")
+        made.create_topic("inv", 2)
+        made.leave("big", "a")
+
+    with pytest.raises(Refused, match="inv was deleted and created again"):
+        migrate(made, spec(), WriteOptions(uncommitted="start", vanished="restore", settle=0), recreate)
+
+
+def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
+    """A topic that is unsubscribed and expires leaves the group: it is named, or restored, and not a wrong pattern."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+
+    def unsubscribe() -> None:
+        made.join("big", member("a", CAT))
+        made.delete_offsets("big", [INV])
+
+    migrate(made, spec("cat"), WriteOptions(uncommitted="start", vanished="restore", settle=0), unsubscribe)
+    assert made.committed("bill", [INV])[INV].offset == 5
+
+
+def test_a_run_that_ended_is_not_resumed():
+    """A second migration of the same intent, after the new group went on, has its own pre-image."""
+    made = cluster()
+    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
+    first = migrate(made, spec(), options)
+    made.commit("bill", INV, 9)
+    made.commit("big", INV, 10)
+    plan = make_plan(made, prepare(made, spec(), options, FakeClock())[1].named, options)
+    assert first.moved_since(plan) == ["bill inv-0"]
+    second = migrate(made, spec(), options, earlier=first)
+    assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
+
+
+def test_rollback_after_delete_offsets_is_refused():
+    """Once the old group's offsets are deleted, a rollback would leave the topics in no group at all."""
+    made = cluster()
+    receipt = migrate(made, spec(), LEAVE)
+    carry_out(made, delete_source_offsets(made, receipt))
+    plan = plan_rollback(made, receipt)
+    assert plan.verdict is Verdict.REFUSE
+    assert "hand-back" in " ".join(check.reason for check in plan.checks)
+
+
+def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
+    """What the new group went on with is handed back, also where it started without a commit."""
+    made = cluster()
+    receipt = migrate(made, spec(), LEAVE)
+    made.commit("bill", FRESH, 40)
+    carry_out(made, make_plan(made, *hand_back(made, receipt, FakeClock())))
+    assert made.committed("big", [FRESH])[FRESH].offset == 40
+
+
+class SomebodyElse(InMemoryCluster):
+    """Another writer commits right after each of our requests."""
+
+    def alter_offsets(self, group, offsets):
+        answers = super().alter_offsets(group, offsets)
+        self.commit(group, INV, 7)
+        return answers
+
+
+def test_somebody_elses_commit_is_reported_and_not_overwritten():
+    """A read-back that is neither what was there nor what was written is a conflict: no second attempt."""
+    made = SomebodyElse()
+    made.create_topic("inv", 1)
+    made.produce(*INV, 10)
+    made.commit("big", INV, 5)
+    wanted = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("inv"),)),))
+    receipt = migrate(made, wanted, LEAVE)
+    (entry,) = receipt.failed
+    assert (entry.outcome, entry.attempts) == (Outcome.REFUSED, 1)
+    assert "somebody else has committed" in entry.error
+    assert made.committed("bill", [INV])[INV] == CommittedOffset(offset=7, leader_epoch=0)
+
+
+def test_talk_shows_names_as_they_are(capsys):
+    """Brackets in a group's name are no markup, and a newline in it does not break the line."""
+    console.talk("snapshot app[prod] a[/b] x\ny")
+    assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
