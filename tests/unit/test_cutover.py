@@ -93,6 +93,14 @@ def test_without_a_proven_end_nothing_is_written():
     assert not made.describe_group("bill").exists
 
 
+def test_by_topic_an_end_read_after_the_release_is_none():
+    """The group lives on with another topic; nobody was seen on this one, so its end of now is no end to start from."""
+    made = cluster()
+    made.join("big", member("b", CAT))
+    with pytest.raises(Refused, match="no log end"):
+        migrate(made, spec("cat"), END)
+
+
 def test_a_killed_run_knows_its_ends_again():
     """The second run finds the group Empty; the end that the first one had proved is in its receipt."""
     made = cluster()
