@@ -1,0 +1,59 @@
+"""The second client's process: replaced once, and never believed about another question."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster import witness
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.errors import ClusterUnavailable
+
+
+class Child:
+    """A child that gives the answers that are scripted for all children together; None is silence."""
+
+    script: list
+    ended: list
+
+    def answer(self, question, timeout):
+        return self.script.pop(0)
+
+    def end(self):
+        self.ended.append(self)
+
+
+@pytest.fixture
+def children(monkeypatch):
+    """The class of the children, with empty scripts."""
+    Child.script, Child.ended = [], []
+    monkeypatch.setattr(witness, "_Child", Child)
+    return Child
+
+
+ASKED = [TopicPartition("t", 0)]
+CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
+
+
+def test_a_child_that_says_nothing_is_replaced_once(children):
+    """Silence ends the child; a new one is asked the same."""
+    children.script[:] = [None, {"answer": [["t", 0, 7, 0]]}]
+    assert witness.Witness(CONFIG).committed("g", ASKED)[ASKED[0]].offset == 7
+    assert len(children.ended) == 1
+
+
+def test_after_two_silences_no_child_is_left_whose_late_answer_could_be_taken(children):
+    """The second child is ended as well, so that the next question gets its own answer."""
+    children.script[:] = [None, None, {"answer": [["t", 0, 9, 0]]}]
+    asked = witness.Witness(CONFIG)
+    with pytest.raises(ClusterUnavailable, match="died or hung twice"):
+        asked.committed("a", ASKED)
+    assert len(children.ended) == 2
+    assert asked.committed("b", ASKED)[ASKED[0]].offset == 9
+
+
+def test_what_the_child_says_went_wrong_is_said(children):
+    """An error of librdkafka is not an answer."""
+    children.script[:] = [{"error": "no such luck"}]
+    with pytest.raises(ClusterUnavailable, match="no such luck"):
+        witness.Witness(CONFIG).committed("g", ASKED)
