@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 
+import confluent_kafka
 import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
@@ -215,3 +216,23 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
     receipt = json.loads((cli.folder / "s.csv.receipt.json").read_text())
     assert receipt["entries"][0]["outcome"] == "confirmed"
     assert len(receipt["source_moved"]) == 1
+
+
+def test_pending_transactional_commits_are_waited_for(cli, world):
+    """An offset in an open transaction is not the committed one yet: refused by name, and taken once it ends."""
+    partition, group = prepared(cli, world)
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    pending = confluent_kafka.TopicPartition(*partition, 6)
+    nobody = world.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([pending], nobody)
+    refusal = cli.fails("verify", group, "--settle", "0s", "--timeout", "2s", code=3)
+    assert "pending transactional commits" in refusal
+    assert str(partition) in refusal
+    waiting = cli.start("snapshot", group, "-o", "later.csv")
+    producer.commit_transaction()
+    _, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, err
+    assert f"{partition.topic}," in (cli.folder / "later.csv").read_text()
+    cli("apply", "later.csv", "--to-group", f"{group}-new", *NOW, "--yes")
+    assert world.committed(f"{group}-new") == {partition: 6}

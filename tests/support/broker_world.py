@@ -68,6 +68,14 @@ class BrokerWorld:
             self._producer.produce(topic, value=f"{prefix}{topic}-{partition}-{number}", partition=partition)
         assert self._producer.flush(_SECONDS) == 0
 
+    def transactional_producer(self) -> confluent_kafka.Producer:
+        """Return a producer that is ready to begin a transaction."""
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": self.bootstrap_servers, "transactional.id": self.name("transaction")}
+        )
+        producer.init_transactions(_SECONDS)
+        return producer
+
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         self._admin.delete_records({KafkaTopicPartition(topic, partition): before})
 
@@ -96,7 +104,8 @@ class BrokerWorld:
             }
         )
         self._consumers.append(consumer)
-        consumer.subscribe(list(topics))
+        if topics:
+            consumer.subscribe(list(topics))
         return consumer
 
     def join(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:

@@ -1,0 +1,45 @@
+"""A write of which the broker refuses a part, on a real broker."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.cli.console import SystemClock
+from migrate_groups.cli.writing import Journal, finish
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.witness import Witness
+from migrate_groups.errors import PartlyApplied
+from migrate_groups.files import receipt_json
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.write import apply_plan
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.receipt import Outcome
+
+
+def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
+    """The partitions of the deleted topic are refused by name, the others stand confirmed, and the receipt says so."""
+    kept, deleted, group = world.create_topic(), world.create_topic(), world.name("old")
+    for topic in (kept, deleted):
+        world.produce(topic, 0, 5)
+        world.commit(group, TopicPartition(topic, 0), 3)
+    config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
+    journal = Journal(tmp_path / "receipt.json")
+    with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
+        named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
+        plan = make_plan(writer, named, WriteOptions(settle=0))
+        world.delete_topic(deleted)
+        receipt = apply_plan(writer, witness, plan, clock, journal.record)
+    assert {entry.change.topic: (entry.outcome, entry.error) for entry in receipt.entries} == {
+        kept: (Outcome.CONFIRMED, ""),
+        deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+    }
+    assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
+    assert receipt_json.load(journal.path) == receipt
+    with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
+        finish(receipt, journal)
