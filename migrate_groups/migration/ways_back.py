@@ -32,14 +32,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     written = [entry for entry in receipt.entries if entry.change.action is not Action.UNCHANGED]
     committed = _committed(reader, [entry.change for entry in written])
     changes = sorted_changes(
-        Change(
-            source_group=None,
-            group=entry.change.group,
-            topic=entry.change.topic,
-            partition=entry.change.partition,
-            before=committed[entry.change.order],
-            after=entry.change.before,
-        )
+        replace(entry.change, source_group=None, before=committed[entry.change.order], after=entry.change.before)
         for entry in written
     )
     return Plan(
@@ -103,14 +96,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         if (now := now_old[order]) and change.after and now.offset != change.after.offset
     ]
     changes = sorted_changes(
-        Change(
-            source_group=None,
-            group=source.group,
-            topic=source.topic,
-            partition=source.partition,
-            before=now_old[source.order],
-            after=None,
-        )
+        replace(source, before=now_old[source.order], after=None)
         for source in {source.order: source for source in as_source}.values()
     )
     topics: dict[str, set[str]] = {}
@@ -140,14 +126,7 @@ def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str
 
 
 def _of_source(change: Change) -> Change:
-    return Change(
-        source_group=None,
-        group=change.source_group or "",
-        topic=change.topic,
-        partition=change.partition,
-        before=None,
-        after=change.after,
-    )
+    return replace(change, source_group=None, group=change.source_group or "", before=None)
 
 
 def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
