@@ -43,7 +43,8 @@ def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
     """
     not_yet = (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError)
     patience = Retrying(retry=retry_if_exception_type(not_yet), stop=stop_after_delay(30), wait=wait_fixed(0.05))
-    with start_sandbox(kafka_jars, java=java) as running:
+    settings = {"offsets.retention.check.interval.ms": "1000"}  # a commit that expires is gone soon after
+    with start_sandbox(kafka_jars, java=java, settings=settings) as running:
         with closing(KafkaAdminClient(bootstrap_servers=running.bootstrap_servers)) as admin:
             patience(admin.list_group_offsets, dict.fromkeys(string.ascii_lowercase))
         yield running

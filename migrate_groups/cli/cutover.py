@@ -52,6 +52,7 @@ def migrate(
     uncommitted: Annotated[
         Literal["refuse", "end", "start", "leave"] | None, typer.Option(help="Overrules the spec.")
     ] = None,
+    out_of_range: Annotated[Literal["refuse", "start"] | None, typer.Option(help="Overrules the spec.")] = None,
     vanished: Annotated[Literal["refuse", "restore"] | None, typer.Option(help="Overrules the spec.")] = None,
     hold: Annotated[
         bool, typer.Option("--hold", help="Keep everybody out of the stopped old group until the guard is over.")
@@ -72,11 +73,16 @@ def migrate(
     from migrate_groups.files import split_toml
     from migrate_groups.files.run_dir import RunDir
     from migrate_groups.migration.cutover import CutOver, cut_over
-    from migrate_groups.migration.prepare import refuse_forbidden
 
     file = _renamed(split_toml.load(spec), rename)
     chosen = _overruled(
-        file.options, on_existing=on_existing, uncommitted=uncommitted, vanished=vanished, settle=settle, guard=guard
+        file.options,
+        on_existing=on_existing,
+        uncommitted=uncommitted,
+        out_of_range=out_of_range,
+        vanished=vanished,
+        settle=settle,
+        guard=guard,
     )
     seconds = parse_duration(wait, "--wait")
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
@@ -84,7 +90,7 @@ def migrate(
         raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
         with open_reader(bootstrap_server, timeout) as reader:
-            _, prepared = _prepare(reader, file, chosen, approved)
+            _, prepared = _prepare(reader, file, chosen, approved, hold=hold)
         plans.show_plan(prepared.plan, prepared.named, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
@@ -95,20 +101,16 @@ def migrate(
     with run.opened(), open_writer(bootstrap_server, timeout) as (writer, second):
         journal = Journal(run.receipt)
         resumed = journal.read()
-        baseline, shown = _prepare(writer, file, chosen, approved, resumed)
-        journal.earlier(shown.plan)
-        plans.show_table(shown.plan)
-        refuse_forbidden(shown.plan.refusals(at_the_write=False))
-        agree(shown.plan, yes=yes, provisional=True)
+        baseline, shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
+        agree(shown.plan, journal, yes=yes, provisional=True)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
 
         def now(once_stopped: Callable[[], object]) -> Receipt:
             how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=once_stopped, earlier=resumed)
             before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
-            earlier = journal.earlier(final.plan)
+            journal.earlier(final.plan)
             run.save(spec, before, final.named, final.plan)
-            done = "written and read back: START THE NEW GROUPS NOW"
-            return carry_out(writer, second, final.plan, journal, earlier=earlier, done=done)
+            return carry_out(writer, second, final.plan, journal, "written and read back: START THE NEW GROUPS NOW")
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
@@ -130,11 +132,17 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
 
 
 def _prepare(
-    reader: GroupReader, file: SplitFile, chosen: WriteOptions, approved: Path | None, earlier: Receipt | None = None
+    reader: GroupReader,
+    file: SplitFile,
+    chosen: WriteOptions,
+    approved: Path | None,
+    earlier: Receipt | None = None,
+    *,
+    hold: bool,
 ) -> tuple[Snapshot, Prepared]:
     from migrate_groups.migration.cutover import prepare
 
-    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier)
+    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier, hold=hold)
     _check_approved(approved, prepared.plan)
     return baseline, prepared
 

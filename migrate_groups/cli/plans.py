@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from migrate_groups.offsets.snapshot import Snapshot
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
+    from migrate_groups.plan.receipt import Receipt
 
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[
@@ -43,13 +44,13 @@ class PlanInput(NamedTuple):
     options: WriteOptions
     approved: Plan | None
 
-    def plan(self, reader: GroupReader) -> Plan:
-        """Return the plan. Raises `Refused` where a saved one is stale; and as `GroupReader`."""
+    def plan(self, reader: GroupReader, earlier: Receipt | None = None) -> Plan:
+        """Return the plan; ``earlier``: a run that is resumed. Raises `Refused` where a saved one is stale."""
         from migrate_groups.migration.prepare import make_again, make_plan
 
         if self.approved:
             return make_again(reader, self.rows, self.approved)
-        return make_plan(reader, self.rows, self.options)
+        return make_plan(reader, self.rows, self.options, earlier)
 
 
 def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool) -> PlanInput:

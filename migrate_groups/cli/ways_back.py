@@ -133,14 +133,10 @@ class _WayBack:
         check_can_ask(yes=self.yes)
         journal = Journal(self.path.with_name(f"{self.path.stem}.{self.name}.json"))
         with open_writer(bootstrap_server, timeout) as (writer, second):
-            plan = make(writer)
-            show_table(plan)
-            refuse_forbidden(plan.refusals(at_the_write=once_agreed is None))
-            agree(plan, yes=self.yes, provisional=once_agreed is not None)
+            agree(make(writer), journal, yes=self.yes, provisional=once_agreed is not None)
             plan = (once_agreed or make)(writer)
             refuse_forbidden(plan.refusals(at_the_write=True))
-            earlier = journal.earlier(plan)
-            receipt = carry_out(writer, second, plan, journal, earlier=earlier, done="written and read back")
+            receipt = carry_out(writer, second, plan, journal, "written and read back")
         finish(receipt, journal)
 
 

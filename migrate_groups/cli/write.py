@@ -52,6 +52,10 @@ def apply(
         Literal["refuse", "end", "start", "leave"] | None,
         typer.Option(help="What partitions without a commit get.", show_default="refuse"),
     ] = None,
+    out_of_range: Annotated[
+        Literal["refuse", "start"] | None,
+        typer.Option(help="What becomes of offsets below the log's start.", show_default="refuse"),
+    ] = None,
     vanished: Annotated[
         Literal["refuse", "restore"] | None,
         typer.Option(help="What an old group's commits mean that have expired since.", show_default="refuse"),
@@ -86,6 +90,7 @@ def apply(
         "on_existing": on_existing,
         "settle": None if settle is None else parse_duration(settle, "--settle"),
         "guard": None if guard is None else parse_duration(guard, "--guard"),
+        "out_of_range": out_of_range,
         "vanished": vanished,
         "any_kind": any_kind or None,
         "restore": restore or None,
@@ -112,16 +117,13 @@ def _dry_run(bootstrap_server: str, timeout: str, wanted: PlanInput, show_plan: 
 def _write(
     writer: GroupWriter, second: Witness, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, yes: bool
 ) -> Receipt:
-    from migrate_groups.migration.prepare import plan_at_the_write, refuse_forbidden
+    from migrate_groups.migration.prepare import plan_at_the_write
 
-    shown = wanted.plan(writer)
-    earlier = journal.earlier(shown)
-    show_plan(shown)
-    refuse_forbidden(shown.refusals(at_the_write=True))
-    agree(shown, yes=yes)
-    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock())
-    done = "written and read back: start the new groups now"
-    return carry_out(writer, second, plan, journal, earlier=earlier, done=done)
+    earlier = journal.read()
+    shown = wanted.plan(writer, earlier)
+    agree(shown, journal, yes=yes, show_plan=show_plan)
+    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock(), earlier)
+    return carry_out(writer, second, plan, journal, "written and read back: start the new groups now")
 
 
 def _receipt_beside(file: Path) -> Path:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from migrate_groups.cli.console import SystemClock, show, talk
+from migrate_groups.cli.plans import show_table
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.text import counted, some
 
@@ -41,8 +43,10 @@ class Journal:
         receipt = self.read()
         if receipt is None:
             return None
-        if receipt.intent != plan.intent:
-            raise UsageError(f"{self.path} is the receipt of another migration; move it away, or name another file")
+        if not receipt.is_of(plan):
+            raise UsageError(
+                f"{self.path} is the receipt of another migration: undo that with rollback, or move the file away"
+            )
         since = receipt.moved_since(plan)
         if since:
             raise UsageError(
@@ -75,23 +79,37 @@ def check_can_ask(*, yes: bool) -> None:
         raise UsageError("nobody can be asked here: pass --yes to write, or --dry-run to look")
 
 
-def agree(plan: Plan, *, yes: bool, provisional: bool = False) -> None:
-    """Ask whether the plan shall be written; a ``provisional`` one is made anew later. Raises `Refused` for a no."""
+def agree(
+    plan: Plan,
+    journal: Journal,
+    *,
+    yes: bool,
+    provisional: bool = False,
+    show_plan: Callable[[Plan], None] = show_table,
+) -> None:
+    """Show the plan and ask whether it shall be written; a ``provisional`` one is made anew after a wait.
+
+    Raises `Refused` where a check forbids the write, at which a provisional plan's pending ones are not looked at yet,
+    and for a no; `UsageError` where the receipt's file is another's.
+    """
+    from migrate_groups.migration.prepare import refuse_forbidden
+
+    journal.earlier(plan)
+    show_plan(plan)
+    refuse_forbidden(plan.refusals(at_the_write=not provisional))
     number = len(plan.to_write())
     if not yes and (number or provisional) and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
         raise Refused("the answer was no; nothing was written")
 
 
-def carry_out(
-    writer: GroupWriter, second: Witness, plan: Plan, journal: Journal, *, earlier: Receipt | None, done: str
-) -> Receipt:
-    """Write the plan, say ``done`` once it is read back, watch the old groups, and return the receipt."""
+def carry_out(writer: GroupWriter, second: Witness, plan: Plan, journal: Journal, done: str) -> Receipt:
+    """Write the plan, say ``done`` once it is read back, watch the groups, and return the receipt."""
     from migrate_groups.migration.guard import guard
     from migrate_groups.migration.write import apply_plan
 
     clock = SystemClock()
     witness = None if plan.options.witness == "none" else second
-    receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier)
+    receipt = apply_plan(writer, witness, plan, clock, journal.record, journal.earlier(plan))
     if receipt.failed or receipt.source_moved:
         return receipt
     talk(done)

@@ -65,6 +65,11 @@ class InMemoryCluster:
         for group in self._groups.values():
             group.committed = {tp: offset for tp, offset in group.committed.items() if tp.topic != topic}
 
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Add empty partitions to a topic, up to a total."""
+        bounds = self._topics[topic][1]
+        bounds.update({number: LogBounds(start=0, end=0) for number in range(len(bounds), total)})
+
     def produce(self, topic: str, partition: int, records: int) -> None:
         """Append records to a partition."""
         bounds = self._topics[topic][1]

@@ -34,15 +34,17 @@ class ChangeJson(Strict, frozen=True):
     partition: Int32
     before: CommittedJson | None
     after: CommittedJson | None
+    source_offset: Int64 | None
 
 
-_Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | None, CommittedJson | None]
+_Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | None, CommittedJson | None, int | None]
 
 
 def cells(change: Change) -> _Cells:
     """Return the values of a `ChangeJson`, in their order."""
     before, after = _json(change.before), _json(change.after)
-    return change.action, change.source_group, change.group, change.topic, change.partition, before, after
+    place = change.source_group, change.group, change.topic, change.partition
+    return change.action, *place, before, after, change.source_offset
 
 
 def value(found: ChangeJson) -> Change:
@@ -54,6 +56,7 @@ def value(found: ChangeJson) -> Change:
         partition=found.partition,
         before=_committed(found.before),
         after=_committed(found.after),
+        source_offset=found.source_offset,
     )
 
 

@@ -17,7 +17,7 @@ from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.plan import Check, Plan, Verdict
 
 SCHEMA = "migrate-groups/plan"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from migrate_groups.files.read import read_bytes
 from migrate_groups.plan.receipt import Entry, Outcome, Receipt
 
 SCHEMA = "migrate-groups/receipt"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class _Entry(ChangeJson, frozen=True):

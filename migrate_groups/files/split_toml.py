@@ -63,7 +63,8 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
 
 
 def _options(table: dict[str, Any]) -> WriteOptions:
-    _only(table, {"uncommitted", "on_existing", "vanished", "settle", "guard", "any_kind"}, "[options]")
+    known = {"uncommitted", "on_existing", "out_of_range", "vanished", "settle", "guard", "any_kind"}
+    _only(table, known, "[options]")
     if not isinstance(table.get("any_kind", False), bool):
         raise InvalidInput("any_kind in [options] is neither true nor false")
     wrong = sorted(key for key, value in table.items() if key != "any_kind" and not isinstance(value, str))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader, TopicPartition
+from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Look, Progress, Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
+from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
 from migrate_groups.plan.receipt import Receipt
@@ -41,17 +42,28 @@ class CutOver:
 
 
 def prepare(
-    reader: GroupReader, spec: SplitSpec, options: WriteOptions, clock: Clock, earlier: Receipt | None = None
+    reader: GroupReader,
+    spec: SplitSpec,
+    options: WriteOptions,
+    clock: Clock,
+    earlier: Receipt | None = None,
+    *,
+    hold: bool = False,
 ) -> tuple[Snapshot, Prepared]:
     """Return the old group's snapshot now, the baseline, and the provisional plan. Reads only.
 
-    ``earlier`` is the receipt of a run that this one resumes.
+    ``earlier`` is the receipt of a run that this one resumes. ``hold``: the old group is to be held, which is checked.
 
     Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, and as `GroupReader`.
     """
     baseline = take_snapshot(reader, [spec.source], clock)
-    named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier)
-    return baseline, Prepared(named=named, plan=make_plan(reader, named, options))
+    named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier, options)
+    plan = make_plan(reader, named, options, earlier)
+    if hold:
+        group = Resource(ResourceType.GROUP, spec.source)
+        check = can_be_held(reader.describe_group(spec.source), reader.permissions({group})[group])
+        plan = replace(plan, checks=(*plan.checks, check))
+    return baseline, Prepared(named=named, plan=plan)
 
 
 def cut_over(
@@ -80,9 +92,9 @@ def cut_over(
     how.once_stopped()
     final = take_snapshot(reader, [spec.source], clock, topics=moved)
     named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
-    named = _as_the_earlier_run_knew(named, how.earlier)
+    named = _as_the_earlier_run_knew(named, how.earlier, options)
     named = Snapshot.of_rows(_added_from_their_start(named, baseline))
-    plan = make_plan(reader, named, options)
+    plan = make_plan(reader, named, options, how.earlier)
     _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
     return final, Prepared(named=named, plan=plan)
@@ -149,16 +161,23 @@ def _is_another(row: Row, earlier: Row | None) -> bool:
     return earlier is not None and earlier.topic_id is not None and earlier.topic_id != row.topic_id
 
 
-def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None) -> Snapshot:
-    """Return the rows with what only the killed run that this one resumes could know of partitions without a commit."""
+def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: WriteOptions) -> Snapshot:
+    """Return the rows with what only the killed run that this one resumes could know of partitions without a commit.
+
+    Unless it left such partitions out, those of its topics that it did not have were added since: from their start.
+    """
     if earlier is None:
         return named
     known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
+    topics = {order[:2] for order in known}
 
     def mended(row: Row) -> Row:
         change = known.get((row.group or "", row.topic, row.partition))
-        if row.offset is not None or change is None or change.after is None:
+        if row.offset is not None:
             return row
+        if change is None or change.after is None:
+            added = (row.group, row.topic) in topics and options.uncommitted != "leave"
+            return row._replace(source_group=None, offset=row.log_start_offset) if added else row
         if change.source_group is None:  # it was added during the wait, and set to its start
             return row._replace(source_group=None, offset=change.after.offset)
         return row._replace(group_state="Stable", log_end_offset=change.after.offset)  # the end that was proven then

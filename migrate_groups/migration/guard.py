@@ -39,6 +39,30 @@ def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -
     while not receipt.source_moved and (left := deadline - clock.monotonic()) > 0:
         clock.sleep(min(_POLL_SECONDS, left))
         receipt = look_at_sources(reader, receipt)
+    return _look_at_targets(reader, receipt)
+
+
+def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
+    """Return the receipt, with a remark where a target that nobody is in stands elsewhere than it was put.
+
+    That is a new application that came and went, or another writer at the same moment: nobody but a person can tell.
+    """
+    for group in sorted({entry.change.group for entry in receipt.entries}):
+        put = [entry.change for entry in receipt.entries if entry.change.group == group]
+        try:
+            if reader.describe_group(group).members:
+                continue
+            now = reader.committed(group, [change.topic_partition for change in put])
+        except (ClusterUnavailable, Refused) as error:
+            receipt = receipt.remarked(f"group {group!r} could not be looked at again: {error}")
+            continue
+        elsewhere = [str(change.topic_partition) for change in put if now[change.topic_partition] != change.after]
+        if elsewhere:
+            receipt = receipt.remarked(
+                f"group {group!r} has no member, and stands elsewhere than it was put in "
+                f"{counted(len(elsewhere), 'partition')}: {some(elsewhere)}; a new application that has stopped "
+                "again, or another run that wrote at the same moment"
+            )
     return receipt
 
 
@@ -50,9 +74,9 @@ def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list
         reasons = []  # it lives on with other topics, and rebalances for them: the next look tells who has what
     found = reader.committed(group, [change.topic_partition for change in changes])
     moved = [
-        f"{change.topic_partition} by {now.offset - change.after.offset:,}"
+        f"{change.topic_partition} by {now.offset - at:,}"
         for change in changes
-        if (now := found[change.topic_partition]) and change.after and now.offset > change.after.offset
+        if (now := found[change.topic_partition]) and (at := change.handed_over_at) is not None and now.offset > at
     ]
     if moved:
         reasons.append(f"committed {counted(len(moved), 'partition')} after the snapshot: {some(moved)} records")

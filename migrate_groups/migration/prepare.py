@@ -15,16 +15,17 @@ from migrate_groups.plan.drift import Reasons, drift
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Plan
 from migrate_groups.plan.propose import propose
+from migrate_groups.plan.receipt import Receipt
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
 
-def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) -> Plan:
+def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions, earlier: Receipt | None = None) -> Plan:
     """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
 
-    Raises as `GroupReader`; writes nothing.
+    ``earlier`` is the receipt of a run that this one resumes. Raises as `GroupReader`; writes nothing.
     """
-    return _make(reader, snapshot, options)[0]
+    return _make(reader, snapshot, options, earlier)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -43,24 +44,28 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
     return plan
 
 
-def plan_at_the_write(reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock) -> Plan:
+def plan_at_the_write(
+    reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, earlier: Receipt | None = None
+) -> Plan:
     """Return the plan made anew beside the write, after the old groups were quiet over ``settle``.
 
     The snapshot is the first of the two looks at them; what is still missing of ``settle`` is waited for. Raises
     `Refused` where a check now forbids the write, or what would be written is not what was shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
-    plan, rows, facts = _make(reader, snapshot, shown.options)
+    plan, rows, facts = _make(reader, snapshot, shown.options, earlier)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
     return plan
 
 
-def _make(reader: GroupReader, snapshot: Snapshot, options: WriteOptions) -> tuple[Plan, list[Row], Survey]:
+def _make(
+    reader: GroupReader, snapshot: Snapshot, options: WriteOptions, earlier: Receipt | None = None
+) -> tuple[Plan, list[Row], Survey]:
     rows = list(snapshot.at_one_moment().rows())
     facts = survey(reader, rows)
     changes = propose(rows, facts, options)
-    checks = run_checks(rows, changes, facts, options)
+    checks = run_checks(rows, changes, facts, options, earlier)
     return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), rows, facts
 
 

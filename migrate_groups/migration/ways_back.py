@@ -31,10 +31,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     # Also what was never answered for or attempted, as far as the receipt knows: a killed run may have sent it.
     written = [entry for entry in receipt.entries if entry.change.action is not Action.UNCHANGED]
     committed = _committed(reader, [entry.change for entry in written])
-    changes = sorted_changes(
-        replace(entry.change, source_group=None, before=committed[entry.change.order], after=entry.change.before)
-        for entry in written
-    )
+    changes = sorted_changes(replace(entry.change.inverse, before=committed[entry.change.order]) for entry in written)
     return Plan(
         cluster_id=reader.cluster_id(),
         options=receipt.options,
@@ -93,7 +90,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     changed = [
         str(change.topic_partition)
         for order, change in still.items()
-        if (now := now_old[order]) and change.after and now.offset != change.after.offset
+        if (now := now_old[order]) and now.offset != change.handed_over_at
     ]
     changes = sorted_changes(
         replace(source, before=now_old[source.order], after=None)
@@ -126,7 +123,7 @@ def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str
 
 
 def _of_source(change: Change) -> Change:
-    return replace(change, source_group=None, group=change.source_group or "", before=None)
+    return replace(change, source_group=None, source_offset=None, group=change.source_group or "", before=None)
 
 
 def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:

@@ -10,6 +10,7 @@ from migrate_groups.errors import InvalidInput
 
 Uncommitted = Literal["refuse", "end", "start", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
+OutOfRange = Literal["refuse", "start"]
 Vanished = Literal["refuse", "restore"]
 WitnessMode = Literal["auto", "required", "none"]
 
@@ -19,6 +20,7 @@ class WriteOptions:
     """The options of a write.
 
     uncommitted: what partitions without a commit get. on_existing: what happens to offsets that a target has already.
+    out_of_range: whether an offset below the log's start, whose records are gone, is set to that start.
     vanished: whether commits of an old group that have expired since the snapshot are taken from it all the same.
     settle: seconds that the old group must have been quiet. guard: seconds that it is watched after the write.
     witness: whether the second client must answer. restore: a group's own snapshot may be written back to it.
@@ -27,6 +29,7 @@ class WriteOptions:
 
     uncommitted: Uncommitted = "refuse"
     on_existing: OnExisting = "refuse"
+    out_of_range: OutOfRange = "refuse"
     vanished: Vanished = "refuse"
     settle: float = 10.0
     guard: float = 30.0
@@ -43,6 +46,7 @@ class WriteOptions:
             object.__setattr__(self, name, seconds)
         _one_of("uncommitted", self.uncommitted, Uncommitted)
         _one_of("on_existing", self.on_existing, OnExisting)
+        _one_of("out_of_range", self.out_of_range, OutOfRange)
         _one_of("vanished", self.vanished, Vanished)
         _one_of("witness", self.witness, WitnessMode)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import msgspec
@@ -26,7 +26,8 @@ class Action(StrEnum):
 class Change:
     """One partition of one group: what is committed now, and what will be. None: nothing is committed.
 
-    source_group: the group that hands over; None where the offset is simply set.
+    source_group: the group that hands over; None where the offset is simply set. source_offset: where that group stood
+    when its offsets were read; ``after`` differs from it where an option had it so.
     """
 
     source_group: str | None
@@ -35,6 +36,7 @@ class Change:
     partition: int
     before: CommittedOffset | None
     after: CommittedOffset | None
+    source_offset: int | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -49,6 +51,16 @@ class Change:
         if self.before is None:
             return Action.CREATE
         return Action.MOVE if self.after is not None else Action.DELETE
+
+    @property
+    def handed_over_at(self) -> int | None:
+        """Where the source group went no further: what it commits beyond is processed twice."""
+        return self.source_offset if self.source_offset is not None or self.after is None else self.after.offset
+
+    @property
+    def inverse(self) -> Change:
+        """The change that undoes this one: it restores what was there, and claims no source group."""
+        return replace(self, source_group=None, source_offset=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:

@@ -47,7 +47,7 @@ def end_while_a_member_was_seen(row: Row) -> int | None:
 
 def _changes(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iterator[Change]:
     for row in rows:
-        after = _after(row, survey, options)
+        after = wanted(row, survey, options)
         if row.group is None or after is None:
             continue
         before = survey.committed[row.group].get(row.topic_partition)
@@ -60,15 +60,19 @@ def _changes(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iter
             partition=row.partition,
             before=before,
             after=after,
+            source_offset=row.offset if row.source_group is not None else None,
         )
 
 
-def _after(row: Row, survey: Survey, options: WriteOptions) -> CommittedOffset | None:
-    committed = row.committed
+def wanted(row: Row, survey: Survey, options: WriteOptions) -> CommittedOffset | None:
+    """Return what a row's target shall have committed, whatever it has now; None: nothing is written."""
+    committed, bounds = row.committed, survey.bounds.get(row.topic_partition)
     if committed is not None:
+        if options.out_of_range == "start" and bounds is not None and committed.offset < bounds.start:
+            return replace(committed, offset=bounds.start, leader_epoch=None)
         return committed if _same_log(row, survey) else replace(committed, leader_epoch=None)
     if options.uncommitted == "start":
-        return _at(survey.bounds[row.topic_partition].start) if row.topic_partition in survey.bounds else None
+        return None if bounds is None else _at(bounds.start)
     if options.uncommitted == "end":
         end = end_while_a_member_was_seen(row)
         return None if end is None else _at(end)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from migrate_groups.cluster.ports import CommittedOffset
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Plan
 
@@ -77,6 +78,18 @@ class Receipt:
         before = {entry.change.order: entry for entry in earlier.entries}
         return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))
 
+    def is_of(self, plan: Plan) -> bool:
+        """Return whether the plan has the same intent, but for partitions that were added to its topics since."""
+        known = {entry.change.order for entry in self.entries}
+        topics = {order[:2] for order in known}
+        same = tuple(change for change in plan.changes if change.order in known or change.order[:2] not in topics)
+        return replace(plan, changes=same).intent == self.intent
+
+    def own_writes(self) -> Mapping[tuple[str, str, int], CommittedOffset | None]:
+        """Return what this run has put somewhere, or may have, by group, topic and partition."""
+        changes = (entry.change for entry in self.entries)
+        return {change.order: change.after for change in changes if change.action is not Action.UNCHANGED}
+
     def moved_since(self, plan: Plan) -> list[str]:
         """Return the partitions that this receipt confirmed, that stand elsewhere now, and that a plan would move."""
         wanted = {change.order: change for change in plan.to_write()}
@@ -112,11 +125,11 @@ class Receipt:
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     in_place = entry.outcome is Outcome.UNCHANGED
-    if earlier is None or not (in_place or earlier.attempts):
+    if earlier is None:
         return entry
     done = earlier.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
-    if done and entry.change.before != earlier.change.after:
-        return entry  # that run ended here, and somebody has moved it since: what is there now is the pre-image
+    if entry.change.before != earlier.change.after and (done or not (in_place or earlier.attempts)):
+        return entry  # somebody has moved it since that run was there: what is there now is the pre-image
     change = replace(entry.change, before=earlier.change.before)
     if not in_place:
         return replace(entry, change=change)

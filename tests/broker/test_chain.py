@@ -161,7 +161,7 @@ def test_json_plan_is_the_same_bytes_for_the_same_input(cli, old_group):
     first = cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     assert first == cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     plan = json.loads(first)
-    assert plan["schema_version"] == 1
+    assert plan["schema_version"] == 2
     assert len(plan["changes"]) == 6
     assert len(plan["intent"]) == len(plan["content"]) == 64
 

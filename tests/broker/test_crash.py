@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 from migrate_groups.cluster.ports import TopicPartition
 
 MORE_STEPS_THAN_THERE_ARE = 40
-
-
-def killed_at(cli, step: int, *arguments: str) -> bool:
-    """Run a command that is killed at a step; return whether it came to that step. It must succeed otherwise."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_at", str(step), *arguments],
-        cwd=cli.folder,
-        env=cli.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode != 0
 
 
 def entries(path) -> list[tuple]:
@@ -51,7 +34,7 @@ def test_killed_at_every_step_and_run_again(cli, world):
             '[options]\nsettle = "0s"\nguard = "0s"\non_existing = "overwrite"\n'
         )
         command = ("migrate", f"{step}/split.toml", "--yes", "--wait", "5s")
-        was_killed = killed_at(cli, step, *command)
+        was_killed = cli.killed_at(step, *command)
         cli(*command)
         assert world.committed(target) == dict.fromkeys(partitions, 5)
         seen = entries(folder / "split.toml.run" / "receipt.json")
@@ -73,7 +56,7 @@ def test_rollback_of_a_run_that_was_killed(cli, world):
     target = f"{source}-new"
     command = ("apply", "s.csv", "--to-group", target, "--settle", "0s", "--guard", "0s", "--yes")
     # 1 and 2: the first record; 3: before the request; 4: after it
-    assert killed_at(cli, 4, *command)
+    assert cli.killed_at(4, *command)
     assert world.committed(target) == {partition: 5}
     assert {entry[0] for entry in entries(cli.folder / "s.csv.receipt.json")} == {"not attempted"}
     cli("rollback", "s.csv.receipt.json", "--yes")

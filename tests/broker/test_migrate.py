@@ -119,6 +119,24 @@ def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
     assert {partition.topic for partition in consumer.assignment()} == {old.find}
 
 
+def test_a_commit_that_expires_during_the_wait(cli, world):
+    """An unsubscribed topic's commit that the broker expires meanwhile is named, and restored from the baseline."""
+    old = Old(cli, world, options='vanished = "restore"')
+    before = world.committed(old.group)
+    consumer = world.join(old.group, old.find)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        for number in (0, 1):
+            world.let_expire(consumer, old.group, TopicPartition(old.pay, number))
+        world.leave(consumer)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert world.committed(old.pay_group) | world.committed(old.find_group) == before
+    assert old.offsets(old.pay) == {}
+    saved = json.loads((cli.folder / "split.toml.run" / "plan.json").read_text())
+    assert "2 commits gone since the snapshot" in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]
+
+
 def test_a_wait_that_runs_out_writes_nothing(cli, world):
     """When nobody stops, exit 3, and neither a group nor a receipt is there."""
     old = Old(cli, world)
@@ -231,13 +249,52 @@ def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
     assert world.committed(old.pay_group) == old.offsets(old.pay)
 
 
+def test_a_killed_run_after_which_the_old_applications_ran_on(cli, world):
+    """Started again after the kill, they consume, and partitions are added: the same command hands over that."""
+    old = Old(cli, world)
+    assert cli.killed_at(5, "migrate", "split.toml", "--yes")
+    assert world.committed(old.find_group) | world.committed(old.pay_group)
+    for partition, offset in world.committed(old.group).items():
+        world.commit(old.group, partition, offset + 2)
+    world.add_partitions(old.pay, 3)
+    world.produce(old.pay, 2, 3)
+    done = cli("migrate", "split.toml", "--yes")
+    assert "5 partitions: 5 confirmed" in done.stdout
+    assert world.committed(old.pay_group) == {**old.offsets(old.pay), TopicPartition(old.pay, 2): 0}
+    assert world.committed(old.find_group) == old.offsets(old.find)
+    cli("rollback", "split.toml.run", "--yes")
+    assert world.committed(old.pay_group) == world.committed(old.find_group) == {}
+
+
+def test_a_hold_that_costs_offsets_is_told_before(cli, world):
+    """The plan of a held migration warns where the old group never had a member."""
+    Old(cli, world)
+    assert "never had a member" in cli("migrate", "split.toml", "--hold", "--dry-run").stdout
+    assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout
+
+
+@pytest.mark.parametrize("source", ["spec", "command line"])
+def test_offsets_below_the_logs_start(cli, world, source):
+    """Records that are gone are refused, counted; ``out_of_range = "start"`` starts the new group at what is left."""
+    old = Old(cli, world, options='out_of_range = "start"' if source == "spec" else "")
+    world.delete_records(old.pay, 0, 7)
+    if source == "command line":
+        refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
+        assert f"{old.pay}-0 at 4: 3 records gone already" in refusal
+        assert "--out-of-range start" in refusal
+    cli("migrate", "split.toml", "--yes", *(() if source == "spec" else ("--out-of-range", "start")))
+    assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 7, TopicPartition(old.pay, 1): 5}
+
+
 def test_two_runs_at_once(cli, world):
     """While one run waits in a run directory, a second one is refused."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        files = set((cli.folder / "split.toml.run").iterdir())
         assert "another run is at work" in cli.fails("migrate", "split.toml", "--yes", code=3)
+        assert set((cli.folder / "split.toml.run").iterdir()) == files
 
 
 def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import confluent_kafka
 import tenacity
 from kafka import KafkaAdminClient
+from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
@@ -119,6 +120,35 @@ class BrokerWorld:
 
         until(assigned)
         return consumer
+
+    def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
+        """Have a group's commit expire, as one does whose topic was unsubscribed a retention ago.
+
+        Its only member, the first that it ever had, commits the same offset once more for a millisecond: the version of
+        the request from before KIP-211 says how long. The group must not be subscribed to the topic.
+        """
+        offset = self.committed(group)[partition]
+        commit = OffsetCommitRequest.OffsetCommitRequestTopic
+        partitions = [
+            commit.OffsetCommitRequestPartition(
+                partition_index=partition.partition, committed_offset=offset, committed_metadata=""
+            )
+        ]
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=1,
+            member_id=consumer.memberid(),
+            retention_time_ms=1,
+            topics=[commit(name=partition.topic, partitions=partitions)],
+            max_version=4,
+        )
+
+        async def to_coordinator():
+            return await self._admin._manager.send(request, node_id=await self._admin._find_coordinator_id(group))
+
+        answer = self._admin._manager.run(to_coordinator)
+        assert [each.error_code for topic in answer.topics for each in topic.partitions] == [0], answer
+        until(lambda: partition not in self.committed(group))
 
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)

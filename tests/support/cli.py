@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,16 @@ class Cli:
         assert len(lines) == 1, done.stderr
         assert "Traceback" not in done.stderr
         return lines[0]
+
+    def killed_at(self, step: int, *arguments: str) -> bool:
+        """Run a command that is killed at a step; return whether it came to that step. It must succeed otherwise."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.killed_at", str(step), *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        return done.returncode != 0

@@ -108,7 +108,7 @@ def test_the_saved_plan_is_what_json_shows_and_always_the_same_bytes(shell):
     saved = (shell.folder / "plan.json").read_text()
     assert shown == saved == shell(*DRY, "--format", "json")
     document = json.loads(saved)
-    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 1)
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 2)
     assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
     loaded = plan_json.load(shell.folder / "plan.json")
     assert loaded.rows == tables.load(shell.folder / "split.csv")

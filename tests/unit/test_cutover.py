@@ -6,9 +6,10 @@ import pytest
 
 from migrate_groups.cli import console
 from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import CommittedOffset, Member, TopicPartition
+from migrate_groups.cluster.ports import CommittedOffset, Member, Operation, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
+from migrate_groups.migration.guard import look_at_sources
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import apply_plan
@@ -151,6 +152,87 @@ def test_a_run_that_ended_is_not_resumed():
     assert first.moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
+
+
+def whole() -> InMemoryCluster:
+    """As `cluster`, with a commit everywhere."""
+    made = cluster()
+    made.commit("big", FRESH, 20)
+    return made
+
+
+def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
+    """The old applications ran on between: what the killed run wrote itself is replaced, and it is no pre-image."""
+    made = whole()
+    first = migrate(made, spec(), LEAVE)
+    made.commit("big", INV, 8)
+    again = migrate(made, spec(), LEAVE, earlier=first)
+    assert made.committed("bill", [INV])[INV].offset == 8
+    assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
+    assert {entry.change.before for entry in again.entries} == {None}
+    carry_out(made, plan_rollback(made, again))
+    assert made.committed_topics("bill") == set()
+
+
+def test_what_somebody_else_has_put_there_since_is_no_own_write():
+    """A target that moved after the killed run is refused, wherever the old group is by now."""
+    made = whole()
+    first = migrate(made, spec(), LEAVE)
+    made.commit("big", INV, 8)
+    made.commit("bill", INV, 6)
+    with pytest.raises(Refused, match="bill inv-0 is at 6, not 8"):
+        migrate(made, spec(), LEAVE, earlier=first)
+
+
+def test_partitions_added_after_a_kill_start_at_their_beginning():
+    """The second run takes them in from their start, and is the same migration."""
+    made = whole()
+    refuse = WriteOptions(settle=0)
+    first = migrate(made, spec(), refuse)
+    made.add_partitions("inv", 3)
+    made.produce("inv", 2, 4)
+    again = migrate(made, spec(), refuse, earlier=first)
+    added = TopicPartition("inv", 2)
+    assert made.committed("bill", [added])[added].offset == 0
+    assert first.is_of(prepare(made, spec(), refuse, FakeClock(), again)[1].plan)
+    assert again.failed == ()
+
+
+def test_another_topic_or_option_is_another_migration():
+    """Only added partitions of its own topics belong to a receipt."""
+    made = whole()
+    first = migrate(made, spec("cat"), LEAVE)
+    assert first.is_of(prepare(made, spec("cat"), LEAVE, FakeClock())[1].plan)
+    assert not first.is_of(prepare(made, spec(), LEAVE, FakeClock())[1].plan)
+    assert not first.is_of(prepare(made, spec("cat"), WriteOptions(settle=1), FakeClock())[1].plan)
+
+
+def test_forward_keeps_where_the_old_group_stood():
+    """A target that is ahead stays there; the guard and delete-offsets compare with the old group's own offset."""
+    made = whole()
+    made.commit("bill", INV, 9)
+    receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
+    assert made.committed("bill", [INV])[INV].offset == 9
+    assert look_at_sources(made, receipt).source_moved == ()
+    assert delete_source_offsets(made, receipt).verdict is Verdict.PASS
+    made.commit("big", INV, 7)
+    (moved,) = look_at_sources(made, receipt).source_moved
+    assert "inv-0 by 2 records" in moved
+    assert delete_source_offsets(made, receipt).verdict is Verdict.REFUSE
+
+
+def test_a_hold_that_costs_offsets_is_a_warning():
+    """A group that never had a member loses its offsets together after a hold; Read on it is asked for before."""
+    made = whole()
+
+    def check():
+        return prepare(made, spec(), LEAVE, FakeClock(), hold=True)[1].plan.checks[-1]
+
+    assert (check().name, check().verdict) == ("hold", Verdict.WARN)
+    made.join("big", member("a", INV))
+    assert check().verdict is Verdict.PASS
+    made.deny(Resource(ResourceType.GROUP, "big"), Operation.READ)
+    assert check().verdict is Verdict.REFUSE
 
 
 def test_rollback_after_delete_offsets_is_refused():

@@ -208,9 +208,9 @@ def test_hashes_and_verdict_must_be_those_of_the_content(field):
         ('"restore":false', '"reset":false', "the options are any_kind, "),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
         ('"witness":"auto"', '"witness":"me"', "Invalid enum value 'me'"),
-        ('"schema_version": 1', '"schema_version": 2', "a later migrate-groups wrote it"),
-        ('"schema_version": 1', '"schema_version": 0', "schema version 0; this reads 1"),
-        ('"schema_version": 1', '"schema_version": "1"', "Expected `int`"),
+        ('"schema_version": 2', '"schema_version": 3', "a later migrate-groups wrote it"),
+        ('"schema_version": 2', '"schema_version": 1', "schema version 1; this reads 2"),
+        ('"schema_version": 2', '"schema_version": "2"', "Expected `int`"),
         ('"schema": "migrate-groups/', '"schema": "other/', "is 'other/"),
     ],
 )

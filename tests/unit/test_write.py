@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import Answer, CommittedOffset, Member, TopicPartition, WriteAnswer
 from migrate_groups.errors import ClusterUnavailable, Refused
-from migrate_groups.migration.guard import guard
+from migrate_groups.migration.guard import guard, look_at_sources
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import apply_plan, batches
@@ -15,7 +17,7 @@ from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Verdict
-from migrate_groups.plan.receipt import Outcome
+from migrate_groups.plan.receipt import Outcome, Receipt
 from tests.support.clock import FakeClock
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -257,3 +259,51 @@ def test_requests_are_cut_by_bytes_and_by_group():
     cut = list(batches(changes, most_bytes=4 * size))
     assert [(group, len(batch)) for group, batch in cut] == [("a", 4), ("a", 4), ("a", 2), ("b", 4), ("b", 4), ("b", 2)]
     assert [change for _, batch in cut for change in batch] == changes
+
+
+def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
+    """With nobody in it, it may be another run's write, or a new application that came and went: a person must know."""
+    made = cluster()
+    receipt, _ = run(made)
+    assert guard(made, receipt, 5, FakeClock()).remarks == ()
+    made.commit("new", FIRST, 1)
+    (remark,) = guard(made, receipt, 5, FakeClock()).remarks
+    assert "'new' has no member, and stands elsewhere than it was put in 1 partition: t-0" in remark
+    made.join("new", Member(member_id="m", client_id="c", host="/h"))
+    assert guard(made, receipt, 5, FakeClock()).remarks == ()
+
+
+class CannotBeRead(InMemoryCluster):
+    """No group is described any more."""
+
+    def describe_group(self, group):
+        raise ClusterUnavailable("no coordinator")
+
+
+def test_groups_that_cannot_be_watched_are_said_so():
+    """A guard that sees nothing is no guard: a source is a failure, a target a remark."""
+    made = cluster()
+    receipt, _ = run(made)
+    blind = CannotBeRead()
+    watched = guard(blind, receipt, 5, FakeClock())
+    assert watched.source_moved == ("source group 'old' could not be watched after the write: no coordinator",)
+    assert watched.remarks == ("group 'new' could not be looked at again: no coordinator",)
+
+
+class Rebalancing(InMemoryCluster):
+    """The old group is in a rebalance, for topics that it keeps."""
+
+    def describe_group(self, group):
+        found = super().describe_group(group)
+        return replace(found, state="PreparingRebalance") if group == "old" else found
+
+
+def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
+    """While it lives on with topics of its own, a rebalance says nothing of the moved ones; without any it does."""
+    made = cluster(Rebalancing)
+    made.join("old", Member(member_id="m", client_id="c", host="/h"))
+    receipt = Receipt.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+    assert "PreparingRebalance" in look_at_sources(made, receipt).source_moved[0]
+    made.create_topic("kept", 1)
+    made.commit("old", TopicPartition("kept", 0), 0)
+    assert look_at_sources(made, receipt).source_moved == ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Verdict
@@ -12,10 +13,11 @@ from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
 
-def in_range(changes: Sequence[Change], survey: Survey) -> Check:
+def in_range(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
     """Every offset lies within the log; the broker itself accepts any (measured).
 
-    Below the start, records are gone already; beyond the end, it is a wrong file.
+    Below the start, records are gone already: refused, or set to it by `out_of_range`. Beyond the end, it is a wrong
+    file.
     """
     below, beyond, unknown = [], [], []
     written = [
@@ -28,7 +30,7 @@ def in_range(changes: Sequence[Change], survey: Survey) -> Check:
         if bounds is None:
             unknown.append(str(partition))
         elif offset < bounds.start:
-            below.append(f"{partition} at {offset}: {counted(bounds.start - offset, 'record')} gone already")
+            below.append(_gone(partition, offset, bounds.start))
         elif offset > bounds.end:
             beyond.append(f"{partition} at {offset}: the log ends at {bounds.end}")
     reasons = [
@@ -36,13 +38,27 @@ def in_range(changes: Sequence[Change], survey: Survey) -> Check:
         for found, meaning in (
             (unknown, "in no log: the partition does not exist or has no leader"),
             (beyond, "beyond the log's end"),
-            (below, "below the log's start"),
+            (below, "below the log's start (--out-of-range start sets them to it)"),
         )
         if found
     ]
     if reasons:
         return Check(name="in range", verdict=Verdict.REFUSE, reason="; ".join(reasons))
+    if options.out_of_range == "start" and (raised := list(dict.fromkeys(_raised(rows, survey)))):
+        reason = f"{counted(len(raised), 'offset')} set to the log's start: {some(raised, most=3)}"
+        return Check(name="in range", verdict=Verdict.WARN, reason=reason)
     return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(written), 'offset')} within the log")
+
+
+def _raised(rows: Sequence[Row], survey: Survey) -> Iterator[str]:
+    for row in rows:
+        bounds = survey.bounds.get(row.topic_partition)
+        if bounds is not None and row.offset is not None and row.offset < bounds.start:
+            yield _gone(row.topic_partition, row.offset, bounds.start)
+
+
+def _gone(partition: TopicPartition, offset: int, start: int) -> str:
+    return f"{partition} at {offset}: {counted(start - offset, 'record')} gone already"
 
 
 def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:

@@ -11,13 +11,18 @@ from migrate_groups.plan.checks.permission import permission
 from migrate_groups.plan.checks.retention import retention
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check
+from migrate_groups.plan.receipt import Receipt
 from migrate_groups.plan.survey import Survey
 
 
 def run_checks(
-    rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions
+    rows: Sequence[Row],
+    changes: Sequence[Change],
+    survey: Survey,
+    options: WriteOptions,
+    earlier: Receipt | None = None,
 ) -> tuple[Check, ...]:
-    """Return the verdict of every check on writing these rows."""
+    """Return the verdict of every check on writing these rows; ``earlier`` is the receipt of a run that is resumed."""
     return (
         source.cluster(rows, survey),
         source.hand_over(rows),
@@ -28,8 +33,8 @@ def run_checks(
         source.not_moved(rows, survey),
         source.vanished(rows, survey, options),
         target.writable(rows, survey, options),
-        target.existing_offsets(rows, changes, survey, options),
+        target.existing_offsets(rows, changes, survey, options, earlier),
         offsets.complete(rows, survey, options),
-        offsets.in_range(changes, survey),
+        offsets.in_range(rows, changes, survey, options),
         retention(changes, survey),
     )

@@ -8,7 +8,8 @@ from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check, Verdict
-from migrate_groups.plan.propose import absent_partitions
+from migrate_groups.plan.propose import absent_partitions, wanted
+from migrate_groups.plan.receipt import Receipt
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
@@ -29,18 +30,26 @@ def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
     return Check(name="targets", verdict=Verdict.PASS, reason=reason)
 
 
-def existing_offsets(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
+def existing_offsets(
+    rows: Sequence[Row],
+    changes: Sequence[Change],
+    survey: Survey,
+    options: WriteOptions,
+    earlier: Receipt | None,
+) -> Check:
     """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
 
-    That holds for partitions that get nothing as well: their new group would start at what it has.
+    That holds for partitions that get nothing as well: their new group would start at what it has. What the run that
+    this one resumes has written there itself, and nobody has moved since, is replaced without a question.
     """
-    planned = {(change.group, change.topic_partition): change.after for change in changes}
+    own = earlier.own_writes() if earlier else {}
     differing = []
     for row in [*rows, *absent_partitions(rows, survey)]:
         before = survey.committed[row.group].get(row.topic_partition) if row.group else None
-        wanted = row.committed or planned.get((row.group or "", row.topic_partition))
-        if before is not None and (wanted is None or before.offset != wanted.offset):
-            instead = f"not {wanted.offset}" if wanted else "and is left there"
+        after = wanted(row, survey, options)
+        ours = after is not None and before == own.get((row.group or "", row.topic, row.partition))
+        if before is not None and not ours and (after is None or before.offset != after.offset):
+            instead = f"not {after.offset}" if after else "and is left there"
             differing.append(f"{row.group} {row.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(change.before is not None for change in changes)
