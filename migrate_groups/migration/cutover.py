@@ -10,6 +10,7 @@ from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, To
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Look, Progress, Wait, prove_stopped
+from migrate_groups.migration.survey import look_around
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
@@ -17,15 +18,17 @@ from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
 from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.survey import Surroundings
 from migrate_groups.text import some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A snapshot whose rows name their new groups, and the plan made from it."""
+    """A snapshot whose rows name their new groups, the plan made from it, and what was asked for once."""
 
     named: Snapshot
     plan: Plan
+    surroundings: Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +61,13 @@ def prepare(
     """
     baseline = take_snapshot(reader, [spec.source], clock)
     named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier, options)
-    plan = make_plan(reader, named, options, earlier)
+    surroundings = look_around(reader, list(named.rows()))
+    plan = make_plan(reader, named, options, earlier, surroundings)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return baseline, Prepared(named=named, plan=plan)
+    return baseline, Prepared(named=named, plan=plan, surroundings=surroundings)
 
 
 def cut_over(
@@ -94,10 +98,10 @@ def cut_over(
     named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
     named = _as_the_earlier_run_knew(named, how.earlier, options)
     named = Snapshot.of_rows(_added_from_their_start(named, baseline))
-    plan = make_plan(reader, named, options, how.earlier)
+    plan = make_plan(reader, named, options, how.earlier, shown.surroundings)
     _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    return final, Prepared(named=named, plan=plan)
+    return final, replace(shown, named=named, plan=plan)
 
 
 @dataclass(slots=True)

@@ -16,16 +16,23 @@ from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Plan
 from migrate_groups.plan.propose import propose
 from migrate_groups.plan.receipt import Receipt
-from migrate_groups.plan.survey import Survey
+from migrate_groups.plan.survey import Surroundings, Survey
 from migrate_groups.text import counted, some
 
 
-def make_plan(reader: GroupReader, snapshot: Snapshot, options: WriteOptions, earlier: Receipt | None = None) -> Plan:
+def make_plan(
+    reader: GroupReader,
+    snapshot: Snapshot,
+    options: WriteOptions,
+    earlier: Receipt | None = None,
+    surroundings: Surroundings | None = None,
+) -> Plan:
     """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
 
-    ``earlier`` is the receipt of a run that this one resumes. Raises as `GroupReader`; writes nothing.
+    ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` are those that are known already. Raises
+    as `GroupReader`; writes nothing.
     """
-    return _make(reader, snapshot, options, earlier)[0]
+    return _make(reader, snapshot, options, earlier, surroundings)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -60,10 +67,14 @@ def plan_at_the_write(
 
 
 def _make(
-    reader: GroupReader, snapshot: Snapshot, options: WriteOptions, earlier: Receipt | None = None
+    reader: GroupReader,
+    snapshot: Snapshot,
+    options: WriteOptions,
+    earlier: Receipt | None = None,
+    surroundings: Surroundings | None = None,
 ) -> tuple[Plan, list[Row], Survey]:
     rows = list(snapshot.at_one_moment().rows())
-    facts = survey(reader, rows)
+    facts = survey(reader, rows, surroundings)
     changes = propose(rows, facts, options)
     checks = run_checks(rows, changes, facts, options, earlier)
     return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), rows, facts

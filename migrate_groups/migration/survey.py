@@ -32,10 +32,12 @@ def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
 def survey(reader: GroupReader, rows: Sequence[Row], surroundings: Surroundings | None = None) -> Survey:
     """Return the facts about the groups, topics and partitions of these rows, each of which names its group.
 
-    ``surroundings`` are those that are known already; None has them looked at. Every partition of every topic is asked
-    for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as `look_around`.
+    ``surroundings`` are those that are known already; where they lack a group or topic they are looked at anew. Every
+    partition of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission.
+    Raises as `look_around`.
     """
-    surroundings = surroundings or look_around(reader, rows)
+    if surroundings is None or not needed(rows).keys() <= surroundings.permissions.keys():
+        surroundings = look_around(reader, rows)
     topics = reader.describe_topics({row.topic for row in rows})
     wanted: dict[str, set[TopicPartition]] = defaultdict(set)
     for row in rows:
