@@ -10,10 +10,8 @@ import typer
 
 from migrate_groups import __version__
 from migrate_groups.cli import cutover, look, play, prove, shape, ways_back, write
-from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.errors import Interrupted, MigrateGroupsError
 from migrate_groups.text import one_line
-
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="migrate-groups",
@@ -62,9 +60,10 @@ def main() -> None:
     except MigrateGroupsError as error:
         sys.stderr.write(f"error: {one_line(str(error))}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        sys.exit(_INTERRUPTED)
+    except SystemExit as end:
+        if end.code == Interrupted.exit_code:  # what Typer makes of Ctrl-C, without a word
+            sys.stderr.write("interrupted; nothing was written to the cluster\n")
+        raise
     except BrokenPipeError:
         # The reader of a pipe has left; Python would complain once more while it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

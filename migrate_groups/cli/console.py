@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
 _WIDE = 200
+_SAY_AGAIN = 15.0
 
 
 class SystemClock:
@@ -49,14 +50,17 @@ def show(*lines: RenderableType) -> None:
 
 
 def who_is_there() -> Progress:
-    """Return what says on stderr, whenever it changes, who still consumes and how long that has been waited for."""
-    said: list[Mapping[str, list[str]]] = []
+    """Return what says on stderr who still consumes, and how long that has been waited for.
+
+    At each change, and once more every `_SAY_AGAIN` seconds.
+    """
+    said: list[tuple[Mapping[str, list[str]], float]] = []
 
     def say(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
         running = {group: why for group, why in reasons.items() if why}
-        if running and (not said or said[-1] != running):
+        if not said or said[-1][0] != running or seconds - said[-1][1] >= _SAY_AGAIN:
             talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
-        said[:] = [running]
+            said[:] = [(running, seconds)]
 
     return say
 

@@ -54,6 +54,8 @@ def migrate(
     ] = None,
     out_of_range: Annotated[Literal["refuse", "start"] | None, typer.Option(help="Overrules the spec.")] = None,
     vanished: Annotated[Literal["refuse", "restore"] | None, typer.Option(help="Overrules the spec.")] = None,
+    any_kind: plans.AnyKind = False,
+    witness: plans.WitnessOption = None,
     hold: Annotated[
         bool, typer.Option("--hold", help="Keep everybody out of the stopped old group until the guard is over.")
     ] = False,
@@ -73,6 +75,7 @@ def migrate(
     from migrate_groups.files import split_toml
     from migrate_groups.files.run_dir import RunDir
     from migrate_groups.migration.cutover import CutOver, cut_over
+    from migrate_groups.plan.receipt import HAND_OVER
 
     file = _renamed(split_toml.load(spec), rename)
     chosen = _overruled(
@@ -81,28 +84,36 @@ def migrate(
         uncommitted=uncommitted,
         out_of_range=out_of_range,
         vanished=vanished,
+        any_kind=any_kind or None,
+        witness=witness,
         settle=settle,
         guard=guard,
     )
     seconds = parse_duration(wait, "--wait")
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
+    run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     if hold and file.spec.stay:
         raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
         with open_reader(bootstrap_server, timeout) as reader:
-            _, prepared = _prepare(reader, file, chosen, approved, hold=hold)
+            journal = Journal(run.receipt, HAND_OVER, dry_run=True)
+            _, prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
+        journal.earlier(prepared.plan)
         plans.show_plan(prepared.plan, prepared.named, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
         plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
-    run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     with run.opened(), open_writer(bootstrap_server, timeout) as (writer, second):
-        journal = Journal(run.receipt)
+        journal = Journal(run.receipt, HAND_OVER)
         resumed = journal.read()
         baseline, shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
-        agree(shown.plan, journal, yes=yes, provisional=True)
+
+        def show_plan(plan: Plan) -> None:
+            plans.show_plan(plan, shown.named, output_format, plan_out, force=force)
+
+        agree(shown.plan, journal, yes=yes, provisional=True, show_plan=show_plan)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
 
         def now(once_stopped: Callable[[], object]) -> Receipt:
@@ -114,13 +125,13 @@ def migrate(
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
+    finish(receipt, journal, apart=output_format != "table")
     groups, folder = shlex.join(target.group for target in file.spec.targets), shlex.quote(str(run.folder))
     talk(
         f"next: migrate-groups snapshot {groups} -o after.parquet",
         f"      migrate-groups reconcile {shlex.quote(str(run.split))} after.parquet",
         f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after)",
     )
-    finish(receipt, journal)
 
 
 def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Receipt]) -> Receipt:
@@ -143,17 +154,22 @@ def _prepare(
     from migrate_groups.migration.cutover import prepare
 
     baseline, prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier, hold=hold)
-    _check_approved(approved, prepared.plan)
+    _check_approved(approved, prepared.plan, earlier)
     return baseline, prepared
 
 
-def _check_approved(path: Path | None, plan: Plan) -> None:
-    """Raise `Refused` naming each difference between the plan that was reviewed and the one of now."""
+def _check_approved(path: Path | None, plan: Plan, earlier: Receipt | None) -> None:
+    """Raise `Refused` naming each difference between the plan that was reviewed and the one of now.
+
+    Partitions that were added while the run that this one resumes waited claim no old group, and are none.
+    """
     if path is None:
         return
     from migrate_groups.files import plan_json
     from migrate_groups.plan.intent import intent_differences
 
+    if earlier:
+        plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     differences = intent_differences(plan_json.load(path).plan, plan)
     if differences:
         raise Refused(f"not what {path} says: {some(differences)}; have it reviewed again; nothing was written")
@@ -167,7 +183,7 @@ def _renamed(file: SplitFile, renames: list[str] | None) -> SplitFile:
     return replace(file, spec=file.spec.renamed({old: new for old, _, new in pairs}))
 
 
-def _overruled(chosen: WriteOptions, *, settle: str | None, guard: str | None, **named: str | None) -> WriteOptions:
+def _overruled(chosen: WriteOptions, *, settle: str | None, guard: str | None, **named: object) -> WriteOptions:
     changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     durations = {"settle": settle, "guard": guard}
     changes |= {name: parse_duration(text, f"--{name}") for name, text in durations.items() if text is not None}

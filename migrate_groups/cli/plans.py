@@ -34,6 +34,14 @@ DetailedExitcode = Annotated[
 ]
 ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists already.")]
 
+AnyKind = Annotated[
+    bool, typer.Option("--any-kind", help="Take what looks like a group of Streams or Connect for a plain one.")
+]
+WitnessOption = Annotated[
+    Literal["auto", "required", "none"] | None,
+    typer.Option(help="Whether the second client must confirm.", show_default="auto"),
+]
+
 _CHANGES = 10
 
 

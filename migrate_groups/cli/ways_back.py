@@ -14,6 +14,7 @@ from migrate_groups.cli.connect import open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.plans import show_table
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
+from migrate_groups.errors import Refused
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
 
@@ -42,7 +43,9 @@ def rollback(
     path, original = _load_receipt(receipt)
     from migrate_groups.migration.ways_back import plan_rollback
 
-    way_back = _WayBack(path=path, name="rollback", dry_run=dry_run, yes=yes)
+    if original.purpose.deed == "rollback":
+        raise Refused(f"{path} is a rollback's receipt: to move the groups again, migrate again; nothing was written")
+    way_back = _WayBack(path=path, original=original, name="rollback", dry_run=dry_run, yes=yes)
     way_back.go(bootstrap_server, timeout, lambda cluster: plan_rollback(cluster, original))
 
 
@@ -77,7 +80,7 @@ def hand_back(
         prove_stopped(cluster, groups, clock, how)
         return plan_now(cluster)
 
-    way_back = _WayBack(path=path, name="hand-back", dry_run=dry_run, yes=yes)
+    way_back = _WayBack(path=path, original=original, name="hand-back", dry_run=dry_run, yes=yes)
     way_back.go(bootstrap_server, timeout, plan_now, once_agreed=plan_once_stopped)
 
 
@@ -101,7 +104,10 @@ def delete_offsets(
     path, original = _load_receipt(receipt)
     from migrate_groups.migration.ways_back import delete_source_offsets
 
-    way_back = _WayBack(path=path, name="delete-offsets", dry_run=dry_run, yes=yes)
+    handed_back = _WayBack(path=path, original=original, name="hand-back", dry_run=True, yes=True).journal()
+    if handed_back.read() is not None:
+        raise Refused(f"the old group has the topics again, as {handed_back.path} says; nothing was written")
+    way_back = _WayBack(path=path, original=original, name="delete-offsets", dry_run=dry_run, yes=yes)
     way_back.go(bootstrap_server, timeout, lambda cluster: delete_source_offsets(cluster, original))
 
 
@@ -110,9 +116,18 @@ class _WayBack:
     """A command that plans from a receipt, and leaves a receipt of its own beside it."""
 
     path: Path
+    original: Receipt
     name: str
     dry_run: bool
     yes: bool
+
+    def journal(self) -> Journal:
+        """Return the journal of this way back's own receipt, beside the one that it answers."""
+        from migrate_groups.plan.receipt import Deed, Purpose
+
+        purpose = Purpose(deed=Deed(self.name), answers=self.original.started_at)
+        path = self.path.with_name(f"{self.path.stem}.{self.name}.json")
+        return Journal(path, purpose, dry_run=self.dry_run)
 
     def go(
         self,
@@ -124,14 +139,15 @@ class _WayBack:
         """Plan and show; unless it is a dry run, ask, plan anew (``once_agreed`` may wait before it), and write."""
         from migrate_groups.migration.prepare import refuse_forbidden
 
+        journal = self.journal()
         if self.dry_run:
             with open_reader(bootstrap_server, timeout) as reader:
                 plan = make(reader)
+            journal.earlier(plan)
             show_table(plan)
             refuse_forbidden(plan.refusals(at_the_write=False))
             return
         check_can_ask(yes=self.yes)
-        journal = Journal(self.path.with_name(f"{self.path.stem}.{self.name}.json"))
         with open_writer(bootstrap_server, timeout) as (writer, second):
             agree(make(writer), journal, yes=self.yes, provisional=once_agreed is not None)
             plan = (once_agreed or make)(writer)

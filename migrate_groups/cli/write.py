@@ -60,13 +60,8 @@ def apply(
         Literal["refuse", "restore"] | None,
         typer.Option(help="What an old group's commits mean that have expired since.", show_default="refuse"),
     ] = None,
-    any_kind: Annotated[
-        bool, typer.Option("--any-kind", help="Take what looks like a group of Streams or Connect for a plain one.")
-    ] = False,
-    witness: Annotated[
-        Literal["auto", "required", "none"] | None,
-        typer.Option(help="Whether the second client must confirm.", show_default="auto"),
-    ] = None,
+    any_kind: plans.AnyKind = False,
+    witness: plans.WitnessOption = None,
     settle: Annotated[
         str | None,
         typer.Option(help="How long the old group must be quiet, for instance 10s; 0s is none.", show_default="10s"),
@@ -84,6 +79,8 @@ def apply(
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
+    from migrate_groups.plan.receipt import HAND_OVER
+
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     given = {
         "uncommitted": uncommitted,
@@ -99,17 +96,29 @@ def apply(
     wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
     show_plan = partial(plans.show_plan, rows=wanted.rows, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
-        _dry_run(bootstrap_server, timeout, wanted, show_plan, detailed=detailed_exitcode)
+        path = receipt or (None if str(file) == "-" else _receipt_beside(file))
+        earlier = Journal(path, HAND_OVER, dry_run=True).read() if path else None
+        _dry_run(bootstrap_server, timeout, wanted, show_plan, earlier, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
-    journal = Journal(receipt or _receipt_beside(file))
+    journal = Journal(receipt or _receipt_beside(file), HAND_OVER)
     with open_writer(bootstrap_server, timeout) as (writer, second):
-        finish(_write(writer, second, wanted, show_plan, journal, yes=yes), journal)
+        written = _write(writer, second, wanted, show_plan, journal, yes=yes)
+        again = f"the same command with a new snapshot in {file}"
+        finish(written, journal, again=again, apart=output_format != "table")
 
 
-def _dry_run(bootstrap_server: str, timeout: str, wanted: PlanInput, show_plan: ShowPlan, *, detailed: bool) -> None:
+def _dry_run(
+    bootstrap_server: str,
+    timeout: str,
+    wanted: PlanInput,
+    show_plan: ShowPlan,
+    earlier: Receipt | None,
+    *,
+    detailed: bool,
+) -> None:
     with open_reader(bootstrap_server, timeout) as reader:
-        plan = wanted.plan(reader)
+        plan = wanted.plan(reader, earlier)
     show_plan(plan)
     plans.conclude_dry_run(plan, detailed=detailed)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,47 +13,63 @@ import typer
 
 from migrate_groups.cli.console import SystemClock, show, talk
 from migrate_groups.cli.plans import show_table
-from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
+from migrate_groups.errors import Interrupted, InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.cluster.ports import GroupWriter
     from migrate_groups.cluster.witness import Witness
     from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.plan.receipt import Purpose, Receipt
 
 
 class Journal:
-    """The receipt's file: what an earlier run of the same intent left in it is resumed, any other is left alone."""
+    """The receipt's file: what an earlier run of the same intent left in it is resumed, any other is left alone.
 
-    def __init__(self, path: Path) -> None:
+    A way back that answered another write than this one does is put aside: that one is over.
+    """
+
+    def __init__(self, path: Path, purpose: Purpose, *, dry_run: bool = False) -> None:
         from migrate_groups.files.safe_write import check_writable
 
-        check_writable(path, replace=True)
+        if not dry_run:
+            check_writable(path, replace=True)
         self.path = path
+        self.purpose = purpose
         self.failure = ""
-        self._begun = False
+        self._begun = self._is_aside = False
 
     def read(self) -> Receipt | None:
-        """Return the receipt that an earlier run has left, whichever that was."""
+        """Return the receipt that an earlier run for the same purpose has left.
+
+        Raises `UsageError` where the file's receipt is for something else.
+        """
         from migrate_groups.files import receipt_json
 
-        return receipt_json.load(self.path) if self.path.exists() else None
+        receipt = receipt_json.load(self.path) if self.path.exists() else None
+        if receipt is None or receipt.purpose == self.purpose:
+            return receipt
+        if receipt.purpose.deed is not self.purpose.deed:
+            raise UsageError(f"{self.path} is the receipt of a {receipt.purpose.deed}; name another file")
+        self._is_aside = True
+        return None
 
     def earlier(self, plan: Plan) -> Receipt | None:
         """Return the receipt of the run that this plan resumes. Raises `UsageError` where the file is another's."""
+        from migrate_groups.plan.intent import resumed_differently
+
         receipt = self.read()
         if receipt is None:
             return None
-        if not receipt.is_of(plan):
+        differences = resumed_differently(receipt, plan)
+        if differences:
             raise UsageError(
-                f"{self.path} is the receipt of another migration: undo that with rollback, or move the file away"
+                f"{self.path} is the receipt of another migration ({some(differences)}): undo that with rollback, "
+                "or move the file away"
             )
         since = receipt.moved_since(plan)
         if since:
-            raise UsageError(
-                f"{some(since)} moved since {self.path} confirmed it; move that receipt away to migrate once more"
-            )
+            raise UsageError(f"{some(since)} moved since {self.path} confirmed it; move that file away to begin anew")
         return receipt
 
     def record(self, receipt: Receipt) -> None:
@@ -65,6 +83,9 @@ class Journal:
 
         content = receipt_json.to_bytes(receipt)
         try:
+            if self._is_aside and not self._begun:
+                name = f"{self.path.stem}.until-{receipt.started_at:%Y%m%dT%H%M%S.%fZ}.json"
+                self.path.rename(self.path.with_name(name))
             write_whole(self.path, lambda stream: stream.write(content), replace=True)
         except InvalidInput as error:
             if not self._begun:
@@ -98,8 +119,11 @@ def agree(
     show_plan(plan)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
     number = len(plan.to_write())
-    if not yes and (number or provisional) and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
-        raise Refused("the answer was no; nothing was written")
+    try:
+        if not yes and (number or provisional) and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
+            raise Refused("the answer was no; nothing was written")
+    except typer.Abort:
+        raise Interrupted("interrupted at the question; nothing was written") from None
 
 
 def carry_out(writer: GroupWriter, second: Witness, plan: Plan, journal: Journal, done: str) -> Receipt:
@@ -109,29 +133,44 @@ def carry_out(writer: GroupWriter, second: Witness, plan: Plan, journal: Journal
 
     clock = SystemClock()
     witness = None if plan.options.witness == "none" else second
-    receipt = apply_plan(writer, witness, plan, clock, journal.record, journal.earlier(plan))
-    if receipt.failed or receipt.source_moved:
-        return receipt
-    talk(done)
-    if plan.options.guard and any(change.source_group for change in plan.changes):
-        talk(f"the old group is watched for {plan.options.guard:g} s")
-        receipt = guard(writer, receipt, plan.options.guard, clock)
-        journal.record(receipt)
+    earlier = journal.earlier(plan)
+    try:
+        receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier, journal.purpose)
+        if receipt.failed or receipt.source_moved:
+            return receipt
+        talk(done)
+        if plan.options.guard and any(change.source_group for change in plan.changes):
+            talk(f"the old group is watched for {plan.options.guard:g} s")
+            receipt = guard(writer, receipt, plan.options.guard, clock)
+            journal.record(receipt)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {journal.path} says what was written; the same command goes on") from None
     return receipt
 
 
-def finish(receipt: Receipt, journal: Journal) -> None:
-    """Show what became of every partition. Raises `PartlyApplied` where it is not what was asked for."""
+def finish(receipt: Receipt, journal: Journal, *, again: str = "the same command", apart: bool = False) -> None:
+    """Show what became of every partition, on stderr where stdout is a document (``apart``).
+
+    Raises `PartlyApplied` where it is not what was asked for; ``again`` says what to run then.
+    """
     from migrate_groups.show import terminal
 
     talk(f"receipt: {journal.path}")
-    show(terminal.receipt(receipt))
+    (talk if apart else show)(terminal.receipt(receipt))
     if journal.failure:
         raise PartlyApplied(f"offsets were written, and the receipt could not be kept: {journal.failure}")
     if receipt.failed:
         raise PartlyApplied(f"{counted(len(receipt.failed), 'partition')} not confirmed; the receipt says which")
     if receipt.source_moved:
         raise PartlyApplied(
-            f"{receipt.source_moved[0]}; stop it, and before the new groups start: "
-            f"migrate-groups rollback {journal.path}, or apply a new snapshot"
+            f"{receipt.source_moved[0]}; stop it, and before the new groups start run {again} again, or "
+            f"migrate-groups rollback {shlex.quote(str(journal.path))}, which {_what_rollback_does(receipt)}"
         )
+
+
+def _what_rollback_does(receipt: Receipt) -> str:
+    from migrate_groups.plan.plan import Action
+
+    actions = Counter(entry.change.inverse.action for entry in receipt.entries)
+    deeds = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
+    return " and ".join(f"{deed} {counted(number, 'offset')}" for deed, number in deeds.items() if number)

@@ -42,7 +42,7 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | Non
 
 def cells(change: Change) -> _Cells:
     """Return the values of a `ChangeJson`, in their order."""
-    before, after = _json(change.before), _json(change.after)
+    before, after = committed_json(change.before), committed_json(change.after)
     place = change.source_group, change.group, change.topic, change.partition
     return change.action, *place, before, after, change.source_offset
 
@@ -54,17 +54,19 @@ def value(found: ChangeJson) -> Change:
         group=found.group,
         topic=found.topic,
         partition=found.partition,
-        before=_committed(found.before),
-        after=_committed(found.after),
+        before=committed(found.before),
+        after=committed(found.after),
         source_offset=found.source_offset,
     )
 
 
-def _json(committed: CommittedOffset | None) -> CommittedJson | None:
-    return None if committed is None else CommittedJson(committed.offset, committed.leader_epoch, committed.metadata)
+def committed_json(value: CommittedOffset | None) -> CommittedJson | None:
+    """Return a committed offset as JSON."""
+    return None if value is None else CommittedJson(value.offset, value.leader_epoch, value.metadata)
 
 
-def _committed(found: CommittedJson | None) -> CommittedOffset | None:
+def committed(found: CommittedJson | None) -> CommittedOffset | None:
+    """Return the committed offset in JSON."""
     if found is None:
         return None
     return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

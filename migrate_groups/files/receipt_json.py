@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import msgspec
 
 from migrate_groups.files import change_json, strict_json
-from migrate_groups.files.change_json import ChangeJson, Int32
+from migrate_groups.files.change_json import ChangeJson, CommittedJson, Int32
 from migrate_groups.files.read import read_bytes
-from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Entry, Outcome, Purpose, Receipt
 
 SCHEMA = "migrate-groups/receipt"
 SCHEMA_VERSION = 2
@@ -22,9 +22,12 @@ class _Entry(ChangeJson, frozen=True):
     outcome: Outcome
     attempts: Int32
     error: str
+    own: tuple[CommittedJson | None, ...]
 
 
 class _Receipt(strict_json.Document, frozen=True, kw_only=True):
+    deed: Deed
+    answers: Annotated[datetime, msgspec.Meta(tz=True)] | None
     cluster_id: str
     intent: str
     content: str
@@ -41,6 +44,8 @@ def to_bytes(receipt: Receipt) -> bytes:
         _Receipt(
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
+            deed=receipt.purpose.deed,
+            answers=receipt.purpose.answers,
             cluster_id=receipt.cluster_id,
             intent=receipt.intent,
             content=receipt.content,
@@ -62,6 +67,7 @@ def read(data: bytes, name: str) -> Receipt:
     """Return the receipt in these bytes of the file ``name``. Raises as `load`."""
     document = strict_json.decode(data, name, _Receipt, SCHEMA, SCHEMA_VERSION)
     return Receipt(
+        purpose=Purpose(deed=document.deed, answers=document.answers),
         cluster_id=document.cluster_id,
         intent=document.intent,
         content=document.content,
@@ -74,9 +80,11 @@ def read(data: bytes, name: str) -> Receipt:
 
 
 def _entry(entry: Entry) -> _Entry:
-    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error)
+    own = tuple(map(change_json.committed_json, entry.own))
+    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, own)
 
 
 def _value(found: _Entry) -> Entry:
     change = change_json.value(found)
-    return Entry(change=change, outcome=found.outcome, attempts=found.attempts, error=found.error)
+    own = tuple(map(change_json.committed, found.own))
+    return Entry(change=change, outcome=found.outcome, attempts=found.attempts, error=found.error, own=own)

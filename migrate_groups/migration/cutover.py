@@ -59,7 +59,12 @@ def prepare(
 
     Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, and as `GroupReader`.
     """
-    baseline = take_snapshot(reader, [spec.source], clock)
+    patterns = [pattern for target in spec.targets for pattern in target.topics]
+    known = {entry.change.topic for entry in earlier.entries} if earlier else set()
+    # A topic all of whose commits have expired since is in the receipt alone.
+    baseline = take_snapshot(
+        reader, [spec.source], clock, topics={topic for each in patterns for topic in each.matching(known)}
+    )
     named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier, options)
     surroundings = look_around(reader, list(named.rows()))
     plan = make_plan(reader, named, options, earlier, surroundings)
@@ -182,6 +187,9 @@ def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: 
         if change is None or change.after is None:
             added = (row.group, row.topic) in topics and options.uncommitted != "leave"
             return row._replace(source_group=None, offset=row.log_start_offset) if added else row
+        if change.source_offset is not None:  # it has vanished since
+            epoch = change.after.leader_epoch if change.after.offset == change.source_offset else None
+            return row._replace(offset=change.source_offset, leader_epoch=epoch, metadata=change.after.metadata)
         if change.source_group is None:  # it was added during the wait, and set to its start
             return row._replace(source_group=None, offset=change.after.offset)
         return row._replace(group_state="Stable", log_end_offset=change.after.offset)  # the end that was proven then

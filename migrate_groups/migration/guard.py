@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.plan import Change
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import Entry, Outcome, Receipt
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
@@ -18,9 +19,8 @@ _POLL_SECONDS = 1.0
 def look_at_sources(reader: GroupReader, receipt: Receipt) -> Receipt:
     """Return the receipt, with what the source groups did since their offsets were read, where they did anything."""
     sources: dict[str, list[Change]] = defaultdict(list)
-    for entry in receipt.entries:
-        if entry.change.source_group is not None:
-            sources[entry.change.source_group].append(entry.change)
+    for change in receipt.handed_over():
+        sources[change.source_group or ""].append(change)
     for group, changes in sources.items():
         try:
             reasons = _what_it_did(reader, group, changes)
@@ -43,20 +43,26 @@ def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -
 
 
 def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
-    """Return the receipt, with a remark where a target that nobody is in stands elsewhere than it was put.
+    """Return the receipt, with what became of targets that nobody is in, and that stand elsewhere than they were put.
 
-    That is a new application that came and went, or another writer at the same moment: nobody but a person can tell.
+    Behind, it is another writer's doing: a failure. Ahead, a remark: it may be a new application that came and went.
     """
     for group in sorted({entry.change.group for entry in receipt.entries}):
-        put = [entry.change for entry in receipt.entries if entry.change.group == group]
+        put = [entry for entry in receipt.entries if entry.change.group == group]
         try:
             if reader.describe_group(group).members:
                 continue
-            now = reader.committed(group, [change.topic_partition for change in put])
+            now = reader.committed(group, [entry.change.topic_partition for entry in put])
         except (ClusterUnavailable, Refused) as error:
             receipt = receipt.remarked(f"group {group!r} could not be looked at again: {error}")
             continue
-        elsewhere = [str(change.topic_partition) for change in put if now[change.topic_partition] != change.after]
+        behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
+        receipt = receipt.updated({entry.change.order: _overwritten(entry) for entry in behind})
+        elsewhere = [
+            str(entry.change.topic_partition)
+            for entry in put
+            if entry not in behind and now[entry.change.topic_partition] != entry.change.after
+        ]
         if elsewhere:
             receipt = receipt.remarked(
                 f"group {group!r} has no member, and stands elsewhere than it was put in "
@@ -64,6 +70,15 @@ def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
                 "again, or another run that wrote at the same moment"
             )
     return receipt
+
+
+def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:
+    return put is not None and (now is None or now.offset < put.offset)
+
+
+def _overwritten(entry: Entry) -> Entry:
+    error = "moved back by somebody else after it was confirmed"
+    return replace(entry, outcome=Outcome.REFUSED, error=error)
 
 
 def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list[str]:

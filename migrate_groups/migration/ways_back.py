@@ -53,11 +53,7 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     one of its partitions; `GroupNotFound`; and as `GroupReader`.
     """
     # By topic: the new group went on also with partitions that were added, or had no commit, at the migration.
-    origin: dict[tuple[str, str], set[str]] = {}
-    for change in (entry.change for entry in receipt.entries):
-        origin.setdefault((change.group, change.topic), set()).update(
-            [change.source_group] if change.source_group else []
-        )
+    origin = receipt.origins()
     if not all(len(sources) == 1 for sources in origin.values()):
         raise Refused("the receipt has topics without one old group: there is none to hand them back to")
     groups = sorted({group for group, _ in origin})
@@ -69,6 +65,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
         raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one old group")
+    if all(row.offset is None for row in rows):
+        raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
     options = replace(receipt.options, on_existing="forward", uncommitted="leave", guard=0.0, restore=False)
     return Snapshot.of_rows(rows), options
 
@@ -79,7 +77,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     It refuses where a new group stands nowhere or behind what was handed over to it, where the old group moved since,
     and where a member of it still holds the topics. Raises as `GroupReader`.
     """
-    moved = [entry.change for entry in receipt.entries if entry.change.source_group and entry.change.after]
+    moved = [change for change in receipt.handed_over() if change.after]
     now_new = _committed(reader, moved)
     as_source = [_of_source(change) for change in moved]
     now_old = _committed(reader, as_source)
@@ -185,7 +183,7 @@ def _not_committed_since(written: Sequence[Entry], changes: Sequence[Change]) ->
     since = [
         f"{entry.change.group} {entry.change.topic_partition}"
         for entry in written
-        if now[entry.change.order] not in (entry.change.after, entry.change.before)
+        if now[entry.change.order] not in (entry.change.before, *entry.of_its_runs)
     ]
     advice = "; hand-back moves the old group forward instead" if since else ""
     return _check("not committed since", since, f"committed since{advice}", "nobody has committed since")

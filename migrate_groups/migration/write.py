@@ -19,7 +19,7 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import look_at_sources
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Plan
-from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from migrate_groups.plan.receipt import HAND_OVER, Entry, Outcome, Purpose, Receipt
 
 # One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.
 _MOST_BYTES = 500_000
@@ -35,6 +35,7 @@ def apply_plan(
     clock: Clock,
     record: Record,
     earlier: Receipt | None = None,
+    purpose: Purpose = HAND_OVER,
 ) -> Receipt:
     """Write a plan, read it back with both clients, and return the receipt.
 
@@ -42,14 +43,21 @@ def apply_plan(
     second client. ``earlier`` is the receipt of a run of the same intent that this one resumes. Never raises for a
     partition: the receipt says what became of each.
     """
-    receipt = Receipt.of(plan, clock.now())
+    receipt = Receipt.of(plan, clock.now(), purpose)
     if earlier is not None:
         receipt = _read_back(writer, receipt.resuming(earlier))
     record(receipt)
     for attempt in (1, 2):
-        todo = [entry.change for entry in receipt.entries if _to_attempt(entry, attempt)]
-        for group, batch in batches(todo):
-            receipt = receipt.updated(_answered(batch, _send(writer, group, batch), attempt))
+        todo = {entry.change.order: entry for entry in receipt.entries if _to_attempt(entry, attempt)}
+        for group, batch in batches([entry.change for entry in todo.values()]):
+            answers = _send(writer, group, batch)
+            asked = [todo[change.order] for change in batch]
+            receipt = receipt.updated(
+                {
+                    entry.change.order: _answered(entry, answers[entry.change.topic_partition], attempt)
+                    for entry in asked
+                }
+            )
             record(receipt)
         receipt = _read_back(writer, receipt)
         record(receipt)
@@ -95,16 +103,10 @@ def _to_attempt(entry: Entry, attempt: int) -> bool:
     return entry.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
 
 
-def _answered(
-    batch: Sequence[Change], answers: Mapping[TopicPartition, WriteAnswer], attempt: int
-) -> dict[tuple[str, str, int], Entry]:
-    entries = {}
-    for change in batch:
-        answer = answers[change.topic_partition]
-        # What the broker took is still unknown here: only the read-back confirms.
-        outcome = Outcome.REFUSED if answer.answer is Answer.REFUSED else Outcome.UNKNOWN
-        entries[change.order] = Entry(change=change, outcome=outcome, attempts=attempt, error=answer.error)
-    return entries
+def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
+    # What the broker took is still unknown here: only the read-back confirms.
+    outcome = Outcome.REFUSED if answer.answer is Answer.REFUSED else Outcome.UNKNOWN
+    return replace(entry, outcome=outcome, attempts=attempt, error=answer.error)
 
 
 def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
@@ -124,7 +126,7 @@ def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
 def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     if now == entry.change.after:
         return replace(entry, outcome=Outcome.CONFIRMED, error="")
-    if now == entry.change.before:
+    if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
     # Not what was there and not what was asked for: to write again would overwrite somebody else's commit.
     return replace(entry, outcome=Outcome.REFUSED, error=f"read back as {_offset(now)}: somebody else has committed")

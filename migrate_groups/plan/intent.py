@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from migrate_groups.plan.plan import Plan
+from migrate_groups.plan.plan import Change, Plan
+from migrate_groups.plan.receipt import Receipt
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
@@ -16,10 +17,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
         return []
     differences = []
     if approved.cluster_id != now.cluster_id:
-        differences.append(f"cluster {approved.cluster_id} was approved, this is {now.cluster_id}")
+        differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
     chosen = asdict(now.options)
     differences += [
-        f"option {name} was approved as {value}, is {chosen[name]}"
+        f"option {name} was {value}, is {chosen[name]}"
         for name, value in asdict(approved.options).items()
         if value != chosen[name]
     ]
@@ -29,13 +30,38 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
         move = f"topic {topic} from {source or 'nowhere'} to {group}"
         gone, added = before.get(key, set()) - after.get(key, set()), after.get(key, set()) - before.get(key, set())
         if key not in before:
-            differences.append(f"{move} was not approved")
+            differences.append(f"{move} is new")
         elif key not in after:
-            differences.append(f"{move} was approved and is not moved now")
+            differences.append(f"{move} is not moved now")
         else:
-            differences += [f"{move}: partition {number} was not approved" for number in sorted(added)]
-            differences += [f"{move}: partition {number} was approved and is not moved now" for number in sorted(gone)]
+            differences += [f"{move}: partition {number} is new" for number in sorted(added)]
+            differences += [f"{move}: partition {number} is not moved now" for number in sorted(gone)]
     return differences
+
+
+def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
+    """Return each difference, as `intent_differences`, between a run and a plan that is to resume it.
+
+    Partitions that were added to its topics since are none, nor that one of them has an old group's commit by now.
+    """
+    origins = receipt.origins()
+    known = {entry.change.order for entry in receipt.entries}
+    changes = tuple(
+        _with_source(change, origins.get(change.order[:2], frozenset()))
+        for change in now.changes
+        if change.order in known or change.order[:2] not in origins
+    )
+    then = Plan(
+        cluster_id=receipt.cluster_id,
+        options=receipt.options,
+        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in receipt.entries),
+        checks=(),
+    )
+    return intent_differences(then, replace(now, changes=changes))
+
+
+def _with_source(change: Change, sources: frozenset[str]) -> Change:
+    return replace(change, source_group=min(sources)) if change.source_group is None and sources else change
 
 
 def _moves(plan: Plan) -> dict[tuple[str, str, str], set[int]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from migrate_groups.cluster.ports import CommittedOffset
+from migrate_groups.cluster.ports import CommittedOffset, LogBounds
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, sorted_changes
@@ -66,21 +65,23 @@ def _changes(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iter
 
 def wanted(row: Row, survey: Survey, options: WriteOptions) -> CommittedOffset | None:
     """Return what a row's target shall have committed, whatever it has now; None: nothing is written."""
-    committed, bounds = row.committed, survey.bounds.get(row.topic_partition)
-    if committed is not None:
-        if options.out_of_range == "start" and bounds is not None and committed.offset < bounds.start:
-            return replace(committed, offset=bounds.start, leader_epoch=None)
-        return committed if _same_log(row, survey) else replace(committed, leader_epoch=None)
+    bounds = survey.bounds.get(row.topic_partition)
+    offset = start_offset(row, bounds, options)
+    if offset is None:
+        return None
+    if options.out_of_range == "start" and bounds is not None and offset < bounds.start:
+        return CommittedOffset(offset=bounds.start, metadata=row.metadata)
+    epoch = row.leader_epoch if row.offset is not None and _same_log(row, survey) else None
+    return CommittedOffset(offset=offset, leader_epoch=epoch, metadata=row.metadata)
+
+
+def start_offset(row: Row, bounds: LogBounds | None, options: WriteOptions) -> int | None:
+    """Return where a row's target shall start, before it is looked whether the log has that offset yet."""
+    if row.offset is not None:
+        return row.offset
     if options.uncommitted == "start":
-        return None if bounds is None else _at(bounds.start)
-    if options.uncommitted == "end":
-        end = end_while_a_member_was_seen(row)
-        return None if end is None else _at(end)
-    return None
-
-
-def _at(offset: int) -> CommittedOffset:
-    return CommittedOffset(offset=offset)
+        return None if bounds is None else bounds.start
+    return end_while_a_member_was_seen(row) if options.uncommitted == "end" else None
 
 
 def _same_log(row: Row, survey: Survey) -> bool:

@@ -23,14 +23,44 @@ class Outcome(StrEnum):
     NOT_ATTEMPTED = "not attempted"
 
 
+class Deed(StrEnum):
+    """What a write was for."""
+
+    HAND_OVER = "hand-over"
+    ROLLBACK = "rollback"
+    HAND_BACK = "hand-back"
+    DELETE_OFFSETS = "delete-offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a write was for; ``answers``: when the write began that a way back, or the clean-up, answers."""
+
+    deed: Deed
+    answers: datetime | None = None
+
+
+HAND_OVER = Purpose(deed=Deed.HAND_OVER)
+"""What `apply` and `migrate` write for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One change (its ``before`` is the pre-image), what became of it, after how many attempts, and why not."""
+    """One change (its ``before`` is the pre-image), what became of it, after how many attempts, and why not.
+
+    own: what runs that this one resumes have put there, or may have. That is nobody else's commit.
+    """
 
     change: Change
     outcome: Outcome
     attempts: int = 0
     error: str = ""
+    own: tuple[CommittedOffset | None, ...] = ()
+
+    @property
+    def of_its_runs(self) -> tuple[CommittedOffset | None, ...]:
+        """What this run and those that it resumes have put there, or may have."""
+        return self.own if self.change.action is Action.UNCHANGED else (*self.own, self.change.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +72,8 @@ class Receipt:
     client alone confirmed.
     """
 
+    purpose: Purpose = HAND_OVER
+
     cluster_id: str
     options: WriteOptions
     intent: str
@@ -52,9 +84,10 @@ class Receipt:
     remarks: tuple[str, ...] = ()
 
     @staticmethod
-    def of(plan: Plan, started_at: datetime) -> Receipt:
+    def of(plan: Plan, started_at: datetime, purpose: Purpose = HAND_OVER) -> Receipt:
         """Return the receipt of a plan before its first request."""
         return Receipt(
+            purpose=purpose,
             cluster_id=plan.cluster_id,
             options=plan.options,
             intent=plan.intent,
@@ -78,17 +111,27 @@ class Receipt:
         before = {entry.change.order: entry for entry in earlier.entries}
         return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))
 
-    def is_of(self, plan: Plan) -> bool:
-        """Return whether the plan has the same intent, but for partitions that were added to its topics since."""
-        known = {entry.change.order for entry in self.entries}
-        topics = {order[:2] for order in known}
-        same = tuple(change for change in plan.changes if change.order in known or change.order[:2] not in topics)
-        return replace(plan, changes=same).intent == self.intent
+    def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """Return the source groups of each group's topic; a partition that was added since has that of its topic."""
+        origins: dict[tuple[str, str], frozenset[str]] = {}
+        for change in (entry.change for entry in self.entries):
+            source = frozenset[str]() if change.source_group is None else frozenset([change.source_group])
+            origins[change.order[:2]] = origins.get(change.order[:2], frozenset()) | source
+        return origins
 
-    def own_writes(self) -> Mapping[tuple[str, str, int], CommittedOffset | None]:
-        """Return what this run has put somewhere, or may have, by group, topic and partition."""
-        changes = (entry.change for entry in self.entries)
-        return {change.order: change.after for change in changes if change.action is not Action.UNCHANGED}
+    def handed_over(self) -> tuple[Change, ...]:
+        """Return the changes of topics that a group hands over, each with that group as its source."""
+        origins = self.origins()
+        return tuple(
+            replace(entry.change, source_group=source)
+            for entry in self.entries
+            for source in origins[entry.change.order[:2]]
+            if entry.change.source_group in (None, source)
+        )
+
+    def own_writes(self) -> Mapping[tuple[str, str, int], tuple[CommittedOffset | None, ...]]:
+        """Return what this run and those before it have put somewhere, or may have, by group, topic and partition."""
+        return {entry.change.order: entry.of_its_runs for entry in self.entries}
 
     def moved_since(self, plan: Plan) -> list[str]:
         """Return the partitions that this receipt confirmed, that stand elsewhere now, and that a plan would move."""
@@ -98,7 +141,7 @@ class Receipt:
             for entry in self.entries
             if entry.outcome is Outcome.CONFIRMED
             and (change := wanted.get(entry.change.order))
-            and change.before not in (entry.change.before, entry.change.after)
+            and change.before not in (entry.change.before, *entry.of_its_runs)
         ]
 
     def updated(self, entries: Mapping[tuple[str, str, int], Entry]) -> Receipt:
@@ -124,15 +167,12 @@ class Receipt:
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
-    in_place = entry.outcome is Outcome.UNCHANGED
-    if earlier is None:
-        return entry
-    done = earlier.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
-    if entry.change.before != earlier.change.after and (done or not (in_place or earlier.attempts)):
-        return entry  # somebody has moved it since that run was there: what is there now is the pre-image
+    if earlier is None or entry.change.before not in (earlier.change.before, *earlier.of_its_runs):
+        return entry  # what is there now is somebody else's, and the pre-image
     change = replace(entry.change, before=earlier.change.before)
-    if not in_place:
-        return replace(entry, change=change)
+    own = tuple(each for each in dict.fromkeys(earlier.of_its_runs) if each != change.after)
+    if entry.outcome is not Outcome.UNCHANGED:
+        return replace(entry, change=change, own=own)
     if change.action is Action.UNCHANGED:
         return entry
-    return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts))
+    return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)

@@ -39,6 +39,7 @@ def test_killed_at_every_step_and_run_again(cli, world):
         assert world.committed(target) == dict.fromkeys(partitions, 5)
         seen = entries(folder / "split.toml.run" / "receipt.json")
         assert [(*rest, before and before["offset"], after["offset"]) for *rest, before, after in seen] == expected
+        cli.killed_at(step, "rollback", f"{step}/split.toml.run", "--yes")
         cli("rollback", f"{step}/split.toml.run", "--yes")
         assert world.committed(target) == {partitions[0]: 1}
         if not was_killed:

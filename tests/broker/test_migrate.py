@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -211,7 +215,7 @@ def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
     caught = world.create_topic(1, topic=world.name("pay-more"))
     world.commit(old.group, TopicPartition(caught, 0), 0)
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)
-    assert f"topic {caught} from {old.group} to {old.pay_group} was not approved" in refusal
+    assert f"topic {caught} from {old.group} to {old.pay_group} is new" in refusal
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "start", "--yes", code=3)
     assert "option uncommitted was approved as refuse, is start" in refusal
     assert world.committed(old.pay_group) == {}
@@ -273,6 +277,36 @@ def test_a_hold_that_costs_offsets_is_told_before(cli, world):
     assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout
 
 
+def test_a_dry_run_knows_the_run_that_it_would_resume(cli, world):
+    """After a kill the dry run says what the write will do: the killed run's own offsets are replaced."""
+    old = Old(cli, world)
+    assert cli.killed_at(5, "migrate", "split.toml", "--yes")
+    for partition, offset in world.committed(old.group).items():
+        world.commit(old.group, partition, offset + 2)
+    dry = cli("migrate", "split.toml", "--dry-run", "--format", "json")
+    assert json.loads(dry.stdout)["verdict"] == "pass"
+    done = cli("migrate", "split.toml", "--yes", "--format", "json", "--plan-out", "p.json")
+    assert json.loads(done.stdout) == json.loads((cli.folder / "p.json").read_text())
+    assert "4 partitions: 4 confirmed" in done.stderr
+
+
+def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, world):
+    """What the killed run set to its start, since nobody had read it, needs no new review."""
+    old = Old(cli, world)
+    cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
+    consumer = world.join(old.group, old.find)
+    killed = ("tests.support.killed_at", "2", "migrate", "split.toml", "--yes", "--approved", "plan.json")
+    with subprocess.Popen(
+        [sys.executable, "-m", *killed], cwd=cli.folder, env=cli.environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.add_partitions(old.pay, 3)
+        world.leave(consumer)
+        assert process.wait(60) == -signal.SIGKILL
+    cli("migrate", "split.toml", "--yes", "--approved", "plan.json")
+    assert world.committed(old.pay_group) == {**old.offsets(old.pay), TopicPartition(old.pay, 2): 0}
+
+
 @pytest.mark.parametrize("source", ["spec", "command line"])
 def test_offsets_below_the_logs_start(cli, world, source):
     """Records that are gone are refused, counted; ``out_of_range = "start"`` starts the new group at what is left."""
@@ -297,6 +331,25 @@ def test_two_runs_at_once(cli, world):
         assert set((cli.folder / "split.toml.run").iterdir()) == files
 
 
+def test_two_run_directories_with_one_target(cli, world):
+    """Two runs from different folders that write to the same new groups: one of them is refused, or says so."""
+    old = Old(cli, world)
+    (cli.folder / "other").mkdir()
+    shutil.copy(cli.folder / "split.toml", cli.folder / "other")
+    consumer = world.join(old.group, old.pay)
+    with (
+        running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as one,
+        running(cli, "migrate", "other/split.toml", "--yes", "--wait", "60s") as other,
+    ):
+        for process in (one, other):
+            assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.leave(consumer)
+        ends = sorted(process.communicate(timeout=60)[1] and process.returncode for process in (one, other))
+    # Both write the same offsets: the later one finds them in place, or sees them change under its plan.
+    assert ends in ([0, 0], [0, 3], [0, 4]), ends
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+
+
 def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
     """Ctrl-C during the wait is exit 130, and no group was written."""
     old = Old(cli, world)
@@ -306,6 +359,7 @@ def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
         process.send_signal(2)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
+    assert "interrupted; nothing was written" in err
     assert world.committed(old.pay_group) == {}
 
 

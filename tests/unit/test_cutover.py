@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrate_groups.cli import console
 from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import CommittedOffset, Member, Operation, Resource, ResourceType, TopicPartition
+from migrate_groups.cluster.ports import (
+    Answer,
+    CommittedOffset,
+    Member,
+    Operation,
+    Resource,
+    ResourceType,
+    TopicPartition,
+    WriteAnswer,
+)
 from migrate_groups.errors import Refused
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
 from migrate_groups.migration.guard import look_at_sources
@@ -15,6 +26,7 @@ from migrate_groups.migration.ways_back import delete_source_offsets, hand_back,
 from migrate_groups.migration.write import apply_plan
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
+from migrate_groups.plan.intent import resumed_differently
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
 from migrate_groups.plan.receipt import Outcome
@@ -23,9 +35,9 @@ from tests.support.clock import FakeClock
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
 
 
-def cluster() -> InMemoryCluster:
+def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     """Group ``big`` is at 5 of ten records of inv-0 and cat-0, and has no commit on inv-1, which has 50."""
-    made = InMemoryCluster()
+    made = kind()
     made.create_topic("inv", 2)
     made.create_topic("cat", 1)
     for partition, records in ((INV, 10), (CAT, 10), (FRESH, 50)):
@@ -154,9 +166,9 @@ def test_a_run_that_ended_is_not_resumed():
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
 
 
-def whole() -> InMemoryCluster:
+def whole(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     """As `cluster`, with a commit everywhere."""
-    made = cluster()
+    made = cluster(kind)
     made.commit("big", FRESH, 20)
     return made
 
@@ -194,17 +206,104 @@ def test_partitions_added_after_a_kill_start_at_their_beginning():
     again = migrate(made, spec(), refuse, earlier=first)
     added = TopicPartition("inv", 2)
     assert made.committed("bill", [added])[added].offset == 0
-    assert first.is_of(prepare(made, spec(), refuse, FakeClock(), again)[1].plan)
+    assert resumed_differently(first, prepare(made, spec(), refuse, FakeClock(), again)[1].plan) == []
     assert again.failed == ()
 
 
 def test_another_topic_or_option_is_another_migration():
-    """Only added partitions of its own topics belong to a receipt."""
+    """Only added partitions of its own topics belong to a receipt; what differs is named."""
     made = whole()
     first = migrate(made, spec("cat"), LEAVE)
-    assert first.is_of(prepare(made, spec("cat"), LEAVE, FakeClock())[1].plan)
-    assert not first.is_of(prepare(made, spec(), LEAVE, FakeClock())[1].plan)
-    assert not first.is_of(prepare(made, spec("cat"), WriteOptions(settle=1), FakeClock())[1].plan)
+
+    def differences(*stay: str, options: WriteOptions = LEAVE) -> list[str]:
+        return resumed_differently(first, prepare(made, spec(*stay), options, FakeClock())[1].plan)
+
+    assert differences("cat") == []
+    assert differences() == ["topic cat from big to shop is new"]
+    assert differences("cat", options=WriteOptions(uncommitted="leave", settle=1)) == ["option settle was 0.0, is 1.0"]
+
+
+def test_an_added_partition_that_the_old_application_committed_is_the_same_migration():
+    """It was set to its start; the old application, started again after the kill, has a commit there by now."""
+    made = whole()
+    first = migrate(made, spec(), WriteOptions(settle=0))
+    made.add_partitions("inv", 3)
+    made.produce("inv", 2, 4)
+    second = migrate(made, spec(), WriteOptions(settle=0), earlier=first)
+    added = TopicPartition("inv", 2)
+    made.commit("big", added, 3)
+    (moved,) = look_at_sources(made, second).source_moved
+    assert "inv-2 by 3 records" in moved
+    assert delete_source_offsets(made, second).verdict is Verdict.REFUSE
+    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), second)[1].plan
+    assert resumed_differently(second, shown) == []
+    migrate(made, spec(), WriteOptions(settle=0), earlier=second)
+    assert made.committed("bill", [added])[added].offset == 3
+
+
+class AnswersNothing(InMemoryCluster):
+    """Writes are lost, silently, while ``lost`` is set."""
+
+    lost = False
+
+    def alter_offsets(self, group, offsets):
+        if self.lost:
+            return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
+        return super().alter_offsets(group, offsets)
+
+
+def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
+    """What any of its runs wrote is its own: not somebody else's commit, for the third run and for rollback."""
+    made = whole(AnswersNothing)
+    first = migrate(made, spec(), LEAVE)
+    made.commit("big", INV, 8)
+    made.lost = True
+    second = migrate(made, spec(), LEAVE, earlier=first)
+    (entry,) = second.failed
+    assert (entry.outcome, entry.attempts, entry.error) == (Outcome.UNKNOWN, 2, "timed out")
+    made.lost = False
+    assert plan_rollback(made, second).verdict is Verdict.PASS
+    made.commit("big", INV, 9)
+    third = migrate(made, spec(), LEAVE, earlier=second)
+    assert third.failed == ()
+    assert made.committed("bill", [INV])[INV].offset == 9
+    carry_out(made, plan_rollback(made, third))
+    assert made.committed_topics("bill") == set()
+
+
+def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
+    """A run that met a foreign commit keeps it: the next one, allowed to overwrite, rolls back to that."""
+    made = whole()
+    made.commit("bill", INV, 3)
+    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
+    first = migrate(made, spec(), options)
+    made.commit("bill", INV, 7)
+    met = replace(first, entries=tuple(replace(each, outcome=Outcome.REFUSED) for each in first.entries))
+    second = migrate(made, spec(), options, earlier=met)
+    assert [each.change.before.offset for each in second.entries if each.change.topic_partition == INV] == [7]
+
+
+@pytest.mark.parametrize("vanished", ["refuse", "restore"])
+def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
+    """The killed run knew the old group's offset: the next one hands over that, and not the log's start."""
+    made = whole()
+    options = WriteOptions(uncommitted="start", vanished=vanished, settle=0)
+    first = migrate(made, spec(), options)
+    made.delete_offsets("big", [INV, FRESH])
+    again = migrate(made, spec(), options, earlier=first)
+    assert again.failed == ()
+    assert made.committed("bill", [INV])[INV].offset == 5
+    assert resumed_differently(first, prepare(made, spec(), options, FakeClock(), first)[1].plan) == []
+
+
+def test_hand_back_of_nothing_says_so():
+    """New groups that have lost their offsets have nothing to hand back."""
+    made = whole()
+    receipt = migrate(made, spec("cat"), LEAVE)
+    made.delete_offsets("bill", [INV, FRESH])
+    made.commit("bill", CAT, 1)
+    with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
+        hand_back(made, receipt, FakeClock())
 
 
 def test_forward_keeps_where_the_old_group_stood():

@@ -266,11 +266,22 @@ def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
     made = cluster()
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
-    made.commit("new", FIRST, 1)
+    made.commit("new", FIRST, 9)
     (remark,) = guard(made, receipt, 5, FakeClock()).remarks
     assert "'new' has no member, and stands elsewhere than it was put in 1 partition: t-0" in remark
     made.join("new", Member(member_id="m", client_id="c", host="/h"))
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
+
+
+@pytest.mark.parametrize("offset", [1, None])
+def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
+    """No new application commits below its start, nor deletes it: what was confirmed does not stand any more."""
+    made = cluster()
+    receipt, _ = run(made)
+    made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
+    (entry,) = guard(made, receipt, 5, FakeClock()).failed
+    assert (entry.change.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
+    assert "moved back by somebody else" in entry.error
 
 
 class CannotBeRead(InMemoryCluster):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import typer
@@ -11,14 +11,16 @@ from migrate_groups.cli import ways_back, writing
 from migrate_groups.cli.writing import Journal, agree
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.errors import Refused
+from migrate_groups.errors import Interrupted, Refused
 from migrate_groups.files import receipt_json
+from migrate_groups.migration import write
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import apply_plan
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
+from migrate_groups.plan.receipt import HAND_OVER
 from tests.support.clock import FakeClock
 
 PARTITION = TopicPartition("t", 0)
@@ -35,14 +37,14 @@ def questions(monkeypatch) -> list[str]:
 
 def test_a_plan_without_anything_to_write_asks_nothing(tmp_path, questions):
     """There is nothing to agree to."""
-    agree(NOTHING, Journal(tmp_path / "r.json"), yes=False)
+    agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False)
     assert questions == []
 
 
 def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(tmp_path, questions):
     """What it will be once the old group has stopped is not known: the answer is for that."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
-        agree(NOTHING, Journal(tmp_path / "r.json"), yes=False, provisional=True)
+        agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False, provisional=True)
     assert questions == ["Write 0 offsets?"]
 
 
@@ -63,6 +65,7 @@ def handed_over(tmp_path, monkeypatch):
         yield made, made
 
     monkeypatch.setattr(ways_back, "open_writer", connected)
+    monkeypatch.setattr(ways_back, "open_reader", lambda *_: nullcontext(made))
     monkeypatch.setattr(writing.sys.stdin, "isatty", lambda: True)
     return made, path
 
@@ -96,3 +99,64 @@ def test_a_way_back_without_a_change_meanwhile_is_gone(handed_over, monkeypatch)
     meanwhile(monkeypatch, lambda: None)
     ways_back.rollback(path, bootstrap_server="x", timeout="1s")
     assert made.committed("new", [PARTITION])[PARTITION] is None
+
+
+def migrate_again(made, path) -> None:
+    """Hand ``old`` over once more, with a receipt in the same place."""
+    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    plan = make_plan(made, named, WriteOptions())
+    clock = FakeClock()
+    clock.sleep(60)
+    path.write_bytes(receipt_json.to_bytes(apply_plan(made, made, plan, clock, lambda state: None)))
+
+
+def test_a_second_rollback_after_a_second_migration(handed_over):
+    """The way back from the second run is open, although the first one was gone already, and dry runs agree."""
+    made, path = handed_over
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    made.commit("old", PARTITION, 8)
+    migrate_again(made, path)
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", dry_run=True)
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    assert made.committed("new", [PARTITION])[PARTITION] is None
+
+
+def test_a_rollback_is_not_rolled_back(handed_over):
+    """That would set offsets without a look at the old group, which went on: a migration does it."""
+    made, path = handed_over
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    with pytest.raises(Refused, match="is a rollback's receipt"):
+        ways_back.rollback(path.with_name("receipt.rollback.json"), bootstrap_server="x", timeout="1s", yes=True)
+    assert made.committed("new", [PARTITION])[PARTITION] is None
+
+
+def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
+    """The old group owns its topics again: its offsets stay, also where it has not moved yet."""
+    made, path = handed_over
+    ways_back.hand_back(path, bootstrap_server="x", timeout="1s", wait="0s", yes=True)
+    with pytest.raises(Refused, match="the old group has the topics again"):
+        ways_back.delete_offsets(path, bootstrap_server="x", timeout="1s", yes=True)
+    assert made.committed("old", [PARTITION])[PARTITION].offset == 5
+
+
+def test_ctrl_c_at_the_question(tmp_path, monkeypatch):
+    """Exit 130, and it is said that nothing was written."""
+
+    def abort(*_, **__):
+        raise typer.Abort
+
+    monkeypatch.setattr(writing.typer, "confirm", abort)
+    with pytest.raises(Interrupted, match="nothing was written"):
+        agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False, provisional=True)
+
+
+def test_ctrl_c_after_the_write_names_the_receipt(tmp_path, monkeypatch):
+    """Whoever interrupts the guard is told where it stands what was written."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    made = InMemoryCluster()
+    monkeypatch.setattr(write, "look_at_sources", interrupt)
+    with pytest.raises(Interrupted, match=r"r\.json says what was written"):
+        writing.carry_out(made, made, NOTHING, Journal(tmp_path / "r.json", HAND_OVER), "done")

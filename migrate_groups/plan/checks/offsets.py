@@ -8,7 +8,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Verdict
-from migrate_groups.plan.propose import absent_partitions, end_while_a_member_was_seen
+from migrate_groups.plan.propose import absent_partitions, end_while_a_member_was_seen, start_offset
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
@@ -44,17 +44,18 @@ def in_range(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, opt
     ]
     if reasons:
         return Check(name="in range", verdict=Verdict.REFUSE, reason="; ".join(reasons))
-    if options.out_of_range == "start" and (raised := list(dict.fromkeys(_raised(rows, survey)))):
+    if options.out_of_range == "start" and (raised := list(dict.fromkeys(_raised(rows, survey, options)))):
         reason = f"{counted(len(raised), 'offset')} set to the log's start: {some(raised, most=3)}"
         return Check(name="in range", verdict=Verdict.WARN, reason=reason)
     return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(written), 'offset')} within the log")
 
 
-def _raised(rows: Sequence[Row], survey: Survey) -> Iterator[str]:
+def _raised(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iterator[str]:
     for row in rows:
         bounds = survey.bounds.get(row.topic_partition)
-        if bounds is not None and row.offset is not None and row.offset < bounds.start:
-            yield _gone(row.topic_partition, row.offset, bounds.start)
+        offset = start_offset(row, bounds, options)
+        if bounds is not None and offset is not None and offset < bounds.start:
+            yield _gone(row.topic_partition, offset, bounds.start)
 
 
 def _gone(partition: TopicPartition, offset: int, start: int) -> str:

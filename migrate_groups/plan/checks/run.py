@@ -31,7 +31,7 @@ def run_checks(
         permission(rows, survey),
         source.stopped(rows, survey),
         source.not_moved(rows, survey),
-        source.vanished(rows, survey, options),
+        source.vanished(rows, survey, options, earlier),
         target.writable(rows, survey, options),
         target.existing_offsets(rows, changes, survey, options, earlier),
         offsets.complete(rows, survey, options),

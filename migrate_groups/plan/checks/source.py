@@ -9,6 +9,7 @@ from migrate_groups.cluster.ports import GroupDescription, Member
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Verdict
+from migrate_groups.plan.receipt import Receipt
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import counted, some
 
@@ -104,23 +105,27 @@ def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
-def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, earlier: Receipt | None) -> Check:
     """What the source groups had committed, they still have.
 
     Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
-    group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds.
+    group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds. What the run that is resumed
+    has handed over already is handed over again.
     """
-    gone = {
-        (row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}"
+    handed_over = {entry.change.order: entry.change.source_offset for entry in earlier.entries} if earlier else {}
+    missing = [
+        row
         for row in rows
         if row.source_group is not None
         and row.offset is not None
         and survey.committed[row.source_group].get(row.topic_partition) is None
-    }
-    if not gone:
+    ]
+    if not missing:
         return _passed("vanished", "no commit has expired since the snapshot")
+    gone = {(row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}" for row in missing}
     found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
-    if options.vanished == "refuse":
+    new = any(handed_over.get((row.group or "", row.topic, row.partition)) != row.offset for row in missing)
+    if new and options.vanished == "refuse":
         return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
     return _warn("vanished", f"{found}; handed over all the same")
 

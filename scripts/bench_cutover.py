@@ -1,0 +1,339 @@
+"""Measure a cut-over against Kafka's own tool and a bare script.
+
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_cutover.py``. It starts a Kafka, makes a group of so
+many partitions, and has whole processes take turns, each from its start to its exit:
+
+- ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
+- ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
+- ``kafka``: ``kafka-consumer-groups`` four times: state, export, execute, describe
+- ``warm``: of a ``migrate`` that waits, the time from the last member's leaving to "written and read back"
+- ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
+- ``kcl``, where it is on PATH: describe, seek, describe
+
+``settle`` and ``guard`` are 0 s: both are waits that a person chooses. Prints medians, the spread, and ratios;
+``--json`` keeps every run. Exit 1 where a run did not do its work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import confluent_kafka
+from kafka import KafkaAdminClient
+from kafka.errors import RetriableError
+from kafka.structs import OffsetAndMetadata, TopicPartition
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from migrate_groups.sandbox.broker import Sandbox, start_sandbox
+from migrate_groups.sandbox.jars import fetch_jars, user_cache
+from migrate_groups.sandbox.java import find_java
+
+_A_TOPIC = 100
+_OLD = "bench-old"
+_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+_DONE = "START THE NEW GROUPS NOW"
+
+
+class Measured(NamedTuple):
+    """Seconds of wall-clock time, and the peak resident memory of the process in MB."""
+
+    seconds: float
+    megabytes: float
+
+
+class Bench:
+    """A group ``bench-old`` on a Kafka, a folder for files, and the names of the groups that it goes to."""
+
+    def __init__(self, sandbox: Sandbox, partitions: int, folder: Path) -> None:
+        self.sandbox, self.partitions, self.folder = sandbox, partitions, folder
+        self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
+        self._runs = 0
+        self.topics = [f"bench-{number:05d}" for number in range(-(-partitions // _A_TOPIC))]
+        self._create_topics()
+        self._commit_everywhere()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._admin.close()
+
+    def _create_topics(self) -> None:
+        sizes = [min(_A_TOPIC, self.partitions - number * _A_TOPIC) for number in range(len(self.topics))]
+        for first in range(0, len(self.topics), 20):
+            wanted = dict(zip(self.topics[first : first + 20], sizes[first : first + 20], strict=True))
+            self._admin.create_topics(
+                {topic: {"num_partitions": size, "replication_factor": 1} for topic, size in wanted.items()}
+            )
+        self._admin.wait_for_topics(self.topics)
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.sandbox.bootstrap_servers, "linger.ms": 100})
+        for topic, size in zip(self.topics, sizes, strict=True):
+            for partition in range(size):
+                producer.produce(topic, value=b"record", partition=partition)
+                producer.poll(0)
+        if producer.flush(300):
+            raise SystemExit("not every record was produced")
+        self._all = [TopicPartition(t, p) for t, size in zip(self.topics, sizes, strict=True) for p in range(size)]
+
+    def _commit_everywhere(self) -> None:
+        retry = retry_if_exception_type(RetriableError)  # the first question makes Kafka create its offsets topic
+        Retrying(retry=retry, stop=stop_after_delay(60), wait=wait_fixed(0.1))(
+            self._admin.list_group_offsets, {_OLD: None}
+        )
+        for first in range(0, len(self._all), 5000):
+            batch = {partition: OffsetAndMetadata(1, "", 0) for partition in self._all[first : first + 5000]}
+            answers = self._admin.alter_group_offsets(_OLD, batch)
+            if any(error.errno for error in answers.values()):
+                raise SystemExit("the old group's offsets could not be set")
+
+    @contextmanager
+    def target(self) -> Iterator[str]:
+        """Yield the name of a group that does not exist yet; check after it that every offset is there, and drop it."""
+        self._runs += 1
+        group = f"bench-new-{self._runs}"
+        yield group
+        found = self._admin.list_group_offsets({group: None})[group]
+        if len(found) != self.partitions or {each.offset for each in found.values()} != {1}:
+            raise SystemExit(f"{group} has {len(found)} of {self.partitions} offsets")
+        self._admin.delete_groups([group])
+
+    def spec(self, group: str) -> Path:
+        """Write a spec that moves all to this group, in a folder of its own."""
+        folder = self.folder / group
+        folder.mkdir()
+        path = folder / "split.toml"
+        path.write_text(f'source = "{_OLD}"\n[[target]]\ngroup = "{group}"\ntopics = ["bench-*"]\n')
+        return path
+
+    def ours(self, *arguments: object) -> Measured:
+        """Run our command."""
+        return run(self.command(*arguments))
+
+    def command(self, *arguments: object) -> list[str]:
+        """Return our command line."""
+        server = ("--bootstrap-server", self.sandbox.bootstrap_servers)
+        return [sys.executable, "-m", "migrate_groups", *map(str, arguments), *server]
+
+    def kafka(self, *arguments: str) -> Measured:
+        """Run Kafka's own tool, with the same quick JVM options as the sandbox."""
+        server = ("--bootstrap-server", self.sandbox.bootstrap_servers, "--timeout", "120000")
+        return run([*self.sandbox.tool_command, _TOOL, *arguments, *server])
+
+    @contextmanager
+    def member(self) -> Iterator[confluent_kafka.Consumer]:
+        """Yield a member of the old group that holds every partition."""
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": self.sandbox.bootstrap_servers,
+                "group.id": _OLD,
+                "enable.auto.commit": False,
+                "session.timeout.ms": 45000,
+            }
+        )
+        consumer.subscribe(self.topics)
+        while len(consumer.assignment()) < self.partitions:
+            consumer.poll(0.1)
+        consumer.pause(consumer.assignment())
+        yield consumer
+
+
+def run(command: list[str]) -> Measured:
+    """Run a process to its end. Exits where it failed."""
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            output.seek(0)
+            raise SystemExit(f"{' '.join(command)[:300]}\n{output.read().decode(errors='replace')[-2000:]}")
+    return Measured(seconds, usage.ru_maxrss / 1024)
+
+
+def cold(bench: Bench) -> Measured:
+    """One cold process that does the whole cut-over."""
+    with bench.target() as group:
+        return bench.ours("migrate", bench.spec(group), *_NOW)
+
+
+def warm(bench: Bench) -> Measured:
+    """From the last member's leaving to the read-back by the second client, in a process that waits."""
+    with bench.target() as group, bench.member() as member:
+        process = subprocess.Popen(
+            bench.command("migrate", bench.spec(group), *_NOW, "--wait", "120s"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        said = process.stderr
+        if said is None or not any("with 1 member" in line for line in said):
+            raise SystemExit("migrate did not wait")
+        member.close()
+        left = time.perf_counter()
+        done = next((time.perf_counter() for line in said if _DONE in line), None)
+        said.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if done is None or process.returncode:
+            raise SystemExit(f"migrate ended with {process.returncode}")
+    return Measured(done - left, usage.ru_maxrss / 1024)
+
+
+def bare(bench: Bench) -> Measured:
+    """The bare script."""
+    with bench.target() as group:
+        script = Path(__file__).with_name("bench_bare.py")
+        return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, _OLD, group])
+
+
+def kafka(bench: Bench) -> Measured:
+    """State, export, execute and describe by Kafka's own tool, the export turned into its --from-file as it is."""
+    with bench.target() as group:
+        file = bench.folder / "offsets.csv"
+        state = bench.kafka("--describe", "--state", "--group", _OLD)
+        exported = exported_by_kafka(bench, file)
+        execute = bench.kafka("--reset-offsets", "--from-file", str(file), "--execute", "--group", group)
+        describe = bench.kafka("--describe", "--group", group)
+        each = (state, exported, execute, describe)
+        return Measured(sum(one.seconds for one in each), max(one.megabytes for one in each))
+
+
+def exported_by_kafka(bench: Bench, file: Path) -> Measured:
+    """Export by Kafka's own tool; it prints to stdout, which is the file."""
+    command = [*bench.sandbox.tool_command, _TOOL, "--reset-offsets", "--to-current", "--all-topics", "--export"]
+    command += ["--group", _OLD, "--bootstrap-server", bench.sandbox.bootstrap_servers, "--timeout", "120000"]
+    started = time.perf_counter()
+    with file.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output)
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    lines = [line for line in file.read_text().splitlines() if line]
+    if process.returncode or len(lines) != bench.partitions:
+        raise SystemExit(f"Kafka exported {len(lines)} of {bench.partitions} partitions")
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return Measured(seconds, usage.ru_maxrss / 1024)
+
+
+def export(bench: Bench) -> Measured:
+    """``kafka-consumer-groups --export``."""
+    return exported_by_kafka(bench, bench.folder / "export.csv")
+
+
+def csv(bench: Bench) -> Measured:
+    """``snapshot`` to CSV."""
+    return bench.ours("snapshot", _OLD, "-o", bench.folder / "s.csv", "--force")
+
+
+def parquet(bench: Bench) -> Measured:
+    """``snapshot`` to Parquet."""
+    return bench.ours("snapshot", _OLD, "-o", bench.folder / "s.parquet", "--force")
+
+
+def kcl(bench: Bench) -> Measured:
+    """Describe, seek and describe by kcl."""
+    with bench.target() as group:
+        base = ["kcl", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
+        steps = (["describe", _OLD], ["seek", group, "--to-group", _OLD, "--execute"], ["describe", group])
+        each = [run([*base, *step]) for step in steps]
+        return Measured(sum(one.seconds for one in each), max(one.megabytes for one in each))
+
+
+CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
+    "cold": cold,
+    "warm": warm,
+    "bare": bare,
+    "kafka": kafka,
+    "csv": csv,
+    "parquet": parquet,
+    "export": export,
+    "kcl": kcl,
+}
+RATIOS = (
+    ("warm", "kcl"),
+    ("warm", "kafka"),
+    ("cold", "kafka"),
+    ("cold", "bare"),
+    ("csv", "export"),
+    ("parquet", "export"),
+)
+
+
+@contextmanager
+def bench(partitions: int) -> Iterator[Bench]:
+    """Yield the group, on a Kafka of its own."""
+    java = find_java(os.environ)
+    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
+    with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java) as sandbox:
+        made = Bench(sandbox, partitions, Path(folder))
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def measure(partitions: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
+    """Return every run of each contender, in turns; the first turn warms files and the broker up, and is left out."""
+    found: dict[str, list[Measured]] = {name: [] for name in names}
+    with bench(partitions) as made:
+        for turn in range(runs + 1):
+            for name in names:
+                each = CONTENDERS[name](made)
+                print(
+                    f"turn {turn}  {name:8} {each.seconds:7.3f} s {each.megabytes:6.0f} MB", file=sys.stderr, flush=True
+                )
+                if turn:
+                    found[name].append(each)
+    return found
+
+
+def medians(found: dict[str, list[Measured]]) -> dict[str, float]:
+    """Return the median seconds of each contender."""
+    return {name: statistics.median(each.seconds for each in runs) for name, runs in found.items() if runs}
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description="Measure a cut-over against Kafka's own tool and a bare script.")
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="these contenders alone")
+    parser.add_argument("--json", type=Path, help="write every run to this file")
+    options = parser.parse_args()
+    names = options.only or [name for name in CONTENDERS if name != "kcl" or shutil.which("kcl")]
+    found = measure(options.partitions, names, options.runs)
+    middle = medians(found)
+    print(f"{options.partitions:,} partitions, {options.runs} runs each, {os.cpu_count()} cores; seconds")
+    print(f"{'':10}{'median':>9}{'least':>9}{'most':>9}{'MB':>7}")
+    for name, runs in found.items():
+        seconds = [each.seconds for each in runs]
+        most = max(each.megabytes for each in runs)
+        print(f"{name:10}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{most:7.0f}")
+    ratios = {f"{one} / {other}": middle[one] / middle[other] for one, other in RATIOS if {one, other} <= middle.keys()}
+    for name, ratio in ratios.items():
+        print(f"{name:18}{ratio:8.3f}")
+    if options.json:
+        document: dict[str, Any] = {
+            "partitions": options.partitions,
+            "runs": {name: [each._asdict() for each in runs] for name, runs in found.items()},
+            "medians": middle,
+            "ratios": ratios,
+        }
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
