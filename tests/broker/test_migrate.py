@@ -217,7 +217,7 @@ def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)
     assert f"topic {caught} from {old.group} to {old.pay_group} is new" in refusal
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "start", "--yes", code=3)
-    assert "option uncommitted was approved as refuse, is start" in refusal
+    assert "option uncommitted was refuse, is start" in refusal
     assert world.committed(old.pay_group) == {}
 
 

@@ -19,7 +19,7 @@ from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import apply_plan
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Outcome
+from migrate_groups.plan.receipt import HAND_OVER, Outcome
 
 
 def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
@@ -29,7 +29,7 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
         world.produce(topic, 0, 5)
         world.commit(group, TopicPartition(topic, 0), 3)
     config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
-    journal = Journal(tmp_path / "receipt.json")
+    journal = Journal(tmp_path / "receipt.json", HAND_OVER)
     with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
         plan = make_plan(writer, named, WriteOptions(settle=0))
