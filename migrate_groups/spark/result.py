@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
@@ -23,6 +24,10 @@ MAX_SUMMARY = 1000
 
 MAX_WORST = 20
 """At most so many partitions are named one by one."""
+
+
+MAX_TIMELINE = 2000
+"""At most so many points of the timeline are handed to the driver; the files have all."""
 
 
 class GroupTopic(NamedTuple):
@@ -56,12 +61,32 @@ class PartitionVerdict(NamedTuple):
     reason: str | None
 
 
+class Moment(NamedTuple):
+    """One group's topic (None: all of them together) at one moment; lag and changes are in records.
+
+    ``group`` is the expected group: its line begins with the old group's offsets, as long as those are in BEFORE, and
+    goes on with its own. ``lag`` is the sum over the partitions that have one, None if none has; ``produced`` and
+    ``consumed`` are since the moment before, None at the first.
+    """
+
+    cluster_id: str | None
+    group: str
+    topic: str | None
+    taken_at: datetime
+    partitions: int
+    lag: int | None
+    produced: int | None
+    consumed: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
     """What `reconcile` found.
 
     ``summary`` is the `MAX_SUMMARY` worst of ``topics`` rows, one a group and topic, sorted by severity, then by name;
     ``worst`` the first `MAX_WORST` partitions with a problem, sorted likewise; ``hints`` are sentences for the reader.
+    ``timeline`` is sorted by cluster, group, topic (None first) and moment, and empty where there are two moments or
+    fewer. ``quarantined`` is the number of rows that were set aside: the verdict is of the rest.
     """
 
     totals: GroupTopic
@@ -69,6 +94,8 @@ class Reconciliation:
     summary: tuple[GroupTopic, ...]
     worst: tuple[PartitionVerdict, ...]
     hints: tuple[str, ...]
+    timeline: tuple[Moment, ...] = ()
+    quarantined: int = 0
 
     @property
     def problems(self) -> int:
