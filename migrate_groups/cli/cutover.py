@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,12 +16,13 @@ from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
-from migrate_groups.errors import Refused, UsageError
+from migrate_groups.errors import MigrateGroupsError, Refused, UsageError
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
     from migrate_groups.cluster.ports import GroupReader, GroupWriter, HeldGroup
+    from migrate_groups.files.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.cutover import Prepared
     from migrate_groups.offsets.snapshot import Snapshot
@@ -121,15 +123,17 @@ def migrate(
             before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
             journal.earlier(final.plan)
             run.save(spec, before, final.named, final.plan)
-            return carry_out(writer, second, final.plan, journal, "written and read back: START THE NEW GROUPS NOW")
+            done = "written and read back: START THE NEW GROUPS NOW"
+            keep_after = partial(_keep_after, writer, final.plan, run)
+            return carry_out(writer, second, final.plan, journal, done, keep_after)
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
     finish(receipt, journal, apart=output_format != "table")
     groups, folder = shlex.join(target.group for target in file.spec.targets), shlex.quote(str(run.folder))
     talk(
-        f"next: migrate-groups snapshot {groups} -o after.parquet",
-        f"      migrate-groups reconcile {shlex.quote(str(run.split))} after.parquet",
+        f"next: migrate-groups reconcile {folder}",
+        f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
         f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after)",
     )
 
@@ -140,6 +144,17 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
     with ExitStack() as holding:
         receipt = now(lambda: held.append(holding.enter_context(writer.held(source))))
     return receipt.with_source_moved(each.lost for each in held if each.lost)
+
+
+def _keep_after(reader: GroupReader, plan: Plan, run: RunDir) -> None:
+    """Keep the new groups as they are now for ``reconcile``. They may start meanwhile: nothing waits for this."""
+    from migrate_groups.migration.take import take_snapshot
+
+    groups = sorted({change.group for change in plan.changes})
+    try:
+        run.save_after(take_snapshot(reader, groups, SystemClock()))
+    except MigrateGroupsError as error:
+        talk(f"{run.after} was not written: {error}")
 
 
 def _prepare(

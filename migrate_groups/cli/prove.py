@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from migrate_groups.cli.console import load_table, show, talk
-from migrate_groups.errors import HandOverBroken
+from migrate_groups.cli.console import show, talk
+from migrate_groups.errors import HandOverBroken, InvalidInput, UsageError
 from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.files.run_dir import RunDir
+    from migrate_groups.offsets.snapshot import Row
+    from migrate_groups.plan.plan import Change
+    from migrate_groups.spark.mapping import Split
 
 # About 500,000 rows of CSV: below, a job is mostly its own start.
 _SMALL_BYTES = 64 * 1024 * 1024
@@ -19,13 +27,29 @@ _SMALL_BYTES = 64 * 1024 * 1024
 
 def reconcile(
     before: Annotated[
-        str, typer.Argument(metavar="BEFORE", help="What was handed over: the split file, or a snapshot.")
-    ],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="A snapshot of the new groups.")],
+        str | None,
+        typer.Argument(
+            metavar="BEFORE", help="What was handed over: a run directory of migrate, a split file, or a snapshot."
+        ),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(metavar="AFTER", help="A snapshot of the new groups; a run directory has one.")
+    ] = None,
     *,
+    more_before: Annotated[
+        list[str] | None,
+        typer.Option("--before", metavar="PATH", help="Another file, folder or quoted glob of BEFORE; repeatable."),
+    ] = None,
+    more_after: Annotated[
+        list[str] | None, typer.Option("--after", metavar="PATH", help="The same of AFTER; repeatable.")
+    ] = None,
     spec: Annotated[Path | None, typer.Option("--spec", help="The split, where BEFORE is the old group's.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables.")
+    ] = None,
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A new folder for rows that can't be right; otherwise one stops the job."),
     ] = None,
     output_format: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How the verdict is shown.")
@@ -33,18 +57,27 @@ def reconcile(
 ) -> None:
     """Compare offsets and lag before and after, with Spark.
 
-    Exit 6 where a partition is missing, behind, below the log's start or unexpected.
+    Exit 6 where a partition is missing, behind, below the log's start or unexpected. BEFORE and AFTER may be files,
+    folders or globs, CSV or Parquet.
 
-    Example: migrate-groups reconcile split.csv after.parquet
+    Example: migrate-groups reconcile split.toml.run
     """
-    mapping = _mapping(Path(before), spec) if spec else None
+    asked = _asked(before, after, more_before or [], more_after or [], spec)
     talk("starting Spark on this machine")
     from migrate_groups.spark.session import QUICK_START, local_session
 
-    with local_session(jvm_options=QUICK_START if _is_small(before, after) else "") as spark:
+    with local_session(jvm_options=QUICK_START if asked.is_small else "") as spark:
         from migrate_groups.spark.job import run_reconcile
 
-        found = run_reconcile(spark, [before], [after], mapping, output)
+        found = run_reconcile(
+            spark,
+            asked.before,
+            asked.after,
+            split=_split(spec),
+            planned=asked.planned,
+            out=output,
+            quarantine=quarantine,
+        )
     from migrate_groups.show import reconciliation
 
     if output_format == "json":
@@ -53,18 +86,78 @@ def reconcile(
         show(reconciliation.terminal(found))
     if output:
         talk(f"tables written to {output}")
+    if found.quarantined:
+        talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")
     if not found.clean:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} did not start where the old group stopped")
 
 
-def _is_small(*paths: str) -> bool:
-    return all(Path(path).is_file() and Path(path).stat().st_size < _SMALL_BYTES for path in paths)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is compared: paths, and the offsets that a plan set where nothing was committed."""
+
+    before: list[str]
+    after: list[str]
+    planned: list[tuple[str, str, str, int, int]]
+
+    @property
+    def is_small(self) -> bool:
+        paths = [Path(path) for path in (*self.before, *self.after)]
+        return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) < _SMALL_BYTES
 
 
-def _mapping(before: Path, spec: Path) -> list[tuple[str, str, int, str]]:
-    """Return (source group, topic, partition, new group) for each partition that the spec moves."""
+def _asked(
+    before: str | None, after: str | None, more_before: list[str], more_after: list[str], spec: Path | None
+) -> _Asked:
+    from migrate_groups.files.run_dir import RunDir
+
+    run = RunDir(Path(before)) if before is not None else None
+    if run is None or not run.plan.exists():
+        asked = _Asked(before=[*_one(before), *more_before], after=[*_one(after), *more_after], planned=[])
+        if not asked.before or not asked.after:
+            raise UsageError("name BEFORE and AFTER, or a run directory of migrate alone")
+        return asked
+    if spec or more_before:
+        raise UsageError(f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec, --before")
+    return _of_run(run, [*_one(after), *more_after])
+
+
+def _of_run(run: RunDir, after: list[str]) -> _Asked:
+    from migrate_groups.files import plan_json
+
+    saved = plan_json.load(run.plan)
+    plan, committed = saved.plan, {_place(row) for row in saved.rows.rows() if row.offset is not None}
+    if not after and not run.after.exists():
+        groups = shlex.join(sorted({change.group for change in plan.changes}))
+        raise InvalidInput(
+            f"{run.folder} has no {run.after.name}, since the write was not read back whole: run "
+            f"migrate-groups snapshot {groups} -o after.parquet, then pass after.parquet as AFTER"
+        )
+    return _Asked(
+        before=[str(run.split)],
+        after=after or [str(run.after)],
+        planned=[
+            (plan.cluster_id, change.group, change.topic, change.partition, change.after.offset)
+            for change in plan.changes
+            if change.after is not None and _place(change) not in committed
+        ],
+    )
+
+
+def _place(of: Row | Change) -> tuple[str | None, str, int]:
+    return of.group, of.topic, of.partition
+
+
+def _split(spec: Path | None) -> Split | None:
+    if spec is None:
+        return None
     from migrate_groups.files import split_toml
-    from migrate_groups.offsets.split import split
+    from migrate_groups.offsets.split import cover
+    from migrate_groups.spark.mapping import Split
 
-    parts, _ = split(load_table(before), split_toml.load(spec).spec)
-    return [(row.source_group or "", row.topic, row.partition, row.group or "") for row in parts.rows()]
+    wanted = split_toml.load(spec).spec
+    return Split(wanted.source, lambda topics: cover(wanted, topics).targets)
+
+
+def _one(path: str | None) -> list[str]:
+    return [] if path is None else [path]

@@ -126,8 +126,15 @@ def agree(
         raise Interrupted("interrupted at the question; nothing was written") from None
 
 
-def carry_out(writer: GroupWriter, second: Witness, plan: Plan, journal: Journal, done: str) -> Receipt:
-    """Write the plan, say ``done`` once it is read back, watch the groups, and return the receipt."""
+def carry_out(
+    writer: GroupWriter,
+    second: Witness,
+    plan: Plan,
+    journal: Journal,
+    done: str,
+    then: Callable[[], object] = lambda: None,
+) -> Receipt:
+    """Write the plan, say ``done`` and do ``then`` once it is read back, watch the groups, and return the receipt."""
     from migrate_groups.migration.guard import guard
     from migrate_groups.migration.write import apply_plan
 
@@ -139,6 +146,7 @@ def carry_out(writer: GroupWriter, second: Witness, plan: Plan, journal: Journal
         if receipt.failed or receipt.source_moved:
             return receipt
         talk(done)
+        then()
         if plan.options.guard and any(change.source_group for change in plan.changes):
             talk(f"the old group is watched for {plan.options.guard:g} s")
             receipt = guard(writer, receipt, plan.options.guard, clock)

@@ -22,7 +22,8 @@ class RunDir:
     """The files of a run.
 
     ``spec.toml``, ``before.parquet`` (the old group when it had stopped), ``split.parquet`` (the same rows under their
-    new groups), ``plan.json``, ``offsets.csv`` (for Kafka's own tool) and ``receipt.json``.
+    new groups), ``plan.json``, ``offsets.csv`` (for Kafka's own tool), ``receipt.json``, and ``after.parquet`` (the new
+    groups once all was written and read back).
     """
 
     folder: Path
@@ -47,6 +48,16 @@ class RunDir:
         """The rows of `before` under their new groups."""
         return self.folder / "split.parquet"
 
+    @property
+    def after(self) -> Path:
+        """The new groups' snapshot from right after the write."""
+        return self.folder / "after.parquet"
+
+    @property
+    def plan(self) -> Path:
+        """The plan that was written."""
+        return self.folder / "plan.json"
+
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Make the folder, and keep every other run out of it meanwhile.
@@ -67,14 +78,19 @@ class RunDir:
             lock.release()
 
     def save(self, spec: Path, before: Snapshot, named: Snapshot, plan: Plan) -> None:
-        """Write what the write is made from, before it."""
+        """Write what the write is made from, before it. What an earlier write left as `after` goes."""
         text = read_bytes(spec)
         write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
         document, offsets = plan_json.to_bytes(plan, named), reset_csv.to_bytes(named)[0]
-        write_whole(self.folder / "plan.json", lambda file: file.write(document), replace=True)
+        write_whole(self.plan, lambda file: file.write(document), replace=True)
         write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
+        self.after.unlink(missing_ok=True)
+
+    def save_after(self, after: Snapshot) -> None:
+        """Write the new groups' snapshot."""
+        tables.save(after, self.after, replace=True)
 
 
 def receipt_in(path: Path) -> Path:

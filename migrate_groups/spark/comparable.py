@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
@@ -10,11 +12,23 @@ from migrate_groups.errors import InvalidInput
 _FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE"
 
 
-def align(asked: DataFrame, after: DataFrame) -> tuple[str, tuple[str, ...]]:
-    """The cluster id that a null one stands for (empty if no row has any), and hints for the reader of the verdict.
+class Alignment(NamedTuple):
+    """What is true of both sides together.
+
+    cluster_id: what a null one stands for, empty if no row has any. hints: for the reader of the verdict.
+    has_history: whether an expected group has more than two moments (in one cluster).
+    """
+
+    cluster_id: str
+    hints: tuple[str, ...]
+    has_history: bool
+
+
+def align(asked: DataFrame, after: DataFrame) -> Alignment:
+    """Look at both sides before they are compared.
 
     Args:
-        asked: BEFORE under its expected groups (`reconcile.expected`).
+        asked: BEFORE under its expected groups (`mapping.expected`).
         after: AFTER, any groups.
 
     Raises:
@@ -36,29 +50,39 @@ def align(asked: DataFrame, after: DataFrame) -> tuple[str, tuple[str, ...]]:
             if look["handed_over"]
             else f"no group of AFTER is expected from BEFORE: {_FOLLOW}"
         )
-    return cluster_id, _hints(look)
+    return Alignment(cluster_id, _hints(look), look["most_moments"] > 2)
 
 
 def _look(asked: DataFrame, after: DataFrame) -> Row:
     is_before, cluster = F.col("is_before"), F.col("cluster_id")
-    columns = ("group", "cluster_id", "source_group")
+    columns = ("group", "cluster_id", "source_group", "taken_at")
     rows = asked.select(F.lit(True).alias("is_before"), *columns).union(
         after.select(F.lit(False).alias("is_before"), *columns)
     )
-    groups = rows.groupBy("group").agg(
+    # by moment first: what follows is small then, whatever it collects
+    moments = rows.groupBy("group", "cluster_id", "taken_at").agg(
         F.count_if(is_before).alias("before"),
         F.count_if(~is_before).alias("after"),
         F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
-        F.count_if(cluster.isNull()).alias("clusterless"),
-        F.collect_set(F.when(is_before, cluster)).alias("before_clusters"),
-        F.collect_set(F.when(~is_before, cluster)).alias("after_clusters"),
     )
+    by_cluster = moments.groupBy("group", "cluster_id").agg(*_sums(), F.count("taken_at").alias("moments"))
+    groups = by_cluster.groupBy("group").agg(
+        *_sums(),
+        F.max("moments").alias("moments"),
+        F.sum("moments").alias("all_moments"),
+        F.sum(F.when(cluster.isNull(), F.col("before") + F.col("after")).otherwise(0)).alias("clusterless"),
+        F.collect_set(F.when(F.col("before") > 0, cluster)).alias("before_clusters"),
+        F.collect_set(F.when(F.col("after") > 0, cluster)).alias("after_clusters"),
+    )
+    # rows without a cluster id are of the one that the others are of
+    of_a_line = F.when(F.col("clusterless") > 0, F.col("all_moments")).otherwise(F.col("moments"))
     before_only, after_only = F.col("after") == 0, F.col("before") == 0
     total = groups.agg(
         F.sum("before").alias("before_rows"),
         F.sum("after").alias("after_rows"),
         F.sum("handed_over").alias("handed_over"),
         F.sum("clusterless").alias("clusterless"),
+        F.coalesce(F.max(F.when(~after_only, of_a_line)), F.lit(0)).alias("most_moments"),
         F.count_if(F.col("group").isNull()).alias("groupless"),
         F.count_if(~before_only & ~after_only).alias("shared"),
         F.count_if(before_only).alias("before_only"),
@@ -69,6 +93,10 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         _merged("after_clusters"),
     )
     return total.collect()[0]
+
+
+def _sums() -> list[Column]:
+    return [F.sum(name).alias(name) for name in ("before", "after", "handed_over")]
 
 
 def _merged(sets: str) -> Column:

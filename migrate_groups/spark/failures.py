@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -20,7 +20,7 @@ from migrate_groups.errors import InvalidInput
 
 PROBLEM_FIELDS = ("file", "column", "value", "expected")
 """The keys of a cell's problem: the file as a URI, the column and the value (absent if the cell is empty; no column
-means the row as a whole), and what was expected."""
+means that the value is the row as a whole), and what was expected."""
 
 _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _CAUSE = re.compile(r"Caused by: (?:[\w$.]+: )?(.+)")
@@ -49,6 +49,42 @@ def shown(uri: str) -> str:
     return str(local_file(uri) or uri)
 
 
+Cell = tuple[str | None, str | None]
+"""A column and a value of it, as in `PROBLEM_FIELDS`."""
+
+
+def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
+    """The line on which the first row with each of these cells starts (no column: the row of a wrong length itself).
+
+    One pass over the file. What nobody can know is left out: only a ``.csv`` on this machine has lines.
+    """
+    found: dict[Cell, int] = {}
+    if path is None or path.suffix != ".csv" or not path.is_file():
+        return found
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.reader(file)
+        header = next(rows, [])
+        wanted = [cell for cell in cells if cell[0] is None or cell[0] in header]
+        start = rows.line_num + 1
+        for row in rows:
+            for cell in wanted:
+                if cell not in found and _has(row, header, cell):
+                    found[cell] = start
+            if len(found) == len(wanted):
+                break
+            start = rows.line_num + 1
+    return found
+
+
+def _has(row: list[str], header: list[str], cell: Cell) -> bool:
+    column, value = cell
+    if column is not None:
+        return len(row) == len(header) and row[header.index(column)] == (value or "")
+    # the text of a long row is cut off, so its last cell as well
+    *whole, last = next(csv.reader((value or "").splitlines(keepends=True)), [""])
+    return len(row) != len(header) and row[: len(whole)] == whole and "".join(row[len(whole) :]).startswith(last)
+
+
 def _sentence(error: Exception) -> str | None:
     if isinstance(error, PySparkException):
         parameters = error.getMessageParameters() or {}
@@ -70,26 +106,8 @@ def _own_message(message: str) -> str:
         return message
     problem = json.loads(message)
     file, column, value = problem["file"], problem.get("column"), problem.get("value")
-    line = _line(local_file(file), column, value)
+    line = first_lines(local_file(file), [(column, value)]).get((column, value))
     place = shown(file) + (f", line {line}" if line else "")
     if column is None:
         return f"{place}: expected {problem['expected']}"
     return f"{place}: {column} is {'empty' if value is None else repr(value)}, expected {problem['expected']}"
-
-
-def _line(path: Path | None, column: str | None, value: str | None) -> int | None:
-    """Where the first such cell (without a column: the first row of a wrong length) starts; None if nobody knows."""
-    if path is None or path.suffix != ".csv" or not path.is_file():
-        return None
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        rows = csv.reader(file)
-        header = next(rows, [])
-        if column is not None and column not in header:
-            return None
-        start = rows.line_num + 1
-        for row in rows:
-            wrong_length = len(row) != len(header)
-            if wrong_length if column is None else not wrong_length and row[header.index(column)] == (value or ""):
-                return start
-            start = rows.line_num + 1
-    return None

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -17,18 +18,24 @@ from pyspark.sql import DataFrame, SparkSession
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.comparable import align
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.reconcile import MAPPING, expected, group_topic_summary, partition_verdict, split_mapping
-from migrate_groups.spark.result import Reconciliation, conclude
+from migrate_groups.spark.mapping import Split, expected, spec_mapping, split_mapping
+from migrate_groups.spark.quarantine import right, set_aside
+from migrate_groups.spark.reconcile import PLANNED, group_topic_summary, partition_verdict
+from migrate_groups.spark.result import Reconciliation, conclude, moments
 from migrate_groups.spark.session import submitted_session
-from migrate_groups.spark.snapshots import read_snapshots, spark_path
+from migrate_groups.spark.snapshots import examined, read_snapshots, spark_path, strict
+from migrate_groups.spark.timeline import lag_timeline
 
 
 def run_reconcile(
     spark: SparkSession,
     before_paths: Sequence[str],
     after_paths: Sequence[str],
-    mapping_rows: Iterable[tuple[str, str, int, str]] | None = None,
+    *,
+    split: Split | str | None = None,
+    planned: Iterable[tuple[str, str, str, int, int]] = (),
     out: Path | str | None = None,
+    quarantine: Path | str | None = None,
 ) -> Reconciliation:
     """Compare snapshots taken before and after.
 
@@ -36,45 +43,68 @@ def run_reconcile(
         spark: any session, also a remote one.
         before_paths: files, folders or globs (`snapshots.read_snapshots`).
         after_paths: the same of the new groups.
-        mapping_rows: (source group, topic, partition, new group); needed if BEFORE is a snapshot of the old group as
-            it was taken.
+        split: a spec, or a file that ``split`` wrote; needed if BEFORE is of the old group as it was taken.
+        planned: rows of `reconcile.PLANNED`.
         out: see `reconcile_tables`.
+        quarantine: a new folder for rows that can't be right (`quarantine.set_aside`), which stop the job otherwise.
 
     Raises:
-        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared; ``out`` exists.
+        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared; a spec that does
+            not cover BEFORE; a folder that exists.
     """
-    mapping = None if mapping_rows is None else spark.createDataFrame([*mapping_rows], MAPPING)
-    before = read_snapshots(spark, before_paths)
-    return reconcile_tables(before, read_snapshots(spark, after_paths), mapping, out)
+    with readable_failures():
+        for folder in (out, quarantine):
+            if folder is not None:
+                _require_new(spark, str(folder))
+        before, after = examined(spark, before_paths), examined(spark, after_paths)
+        aside = (0, 0)
+        if quarantine is None:
+            before, after = strict(before), strict(after)
+        else:
+            with _all_or_nothing(str(quarantine)):
+                aside = set_aside(before, after, str(quarantine))
+            before, after = right(before), right(after)
+        mapping = _mapping(before, split)
+        rows = [*planned]
+        found = reconcile_tables(before, after, mapping, spark.createDataFrame(rows, PLANNED) if rows else None, out)
+    if not any(aside):
+        return found
+    hint = (
+        f"{sum(aside)} row(s) that can't be right were set aside in {quarantine} (BEFORE {aside[0]}, "
+        f"AFTER {aside[1]}): the verdict is of the rest and says nothing of them"
+    )
+    return replace(found, hints=(hint, *found.hints), quarantined=sum(aside))
 
 
 def reconcile_tables(
-    before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, out: Path | str | None = None
+    before: DataFrame,
+    after: DataFrame,
+    mapping: DataFrame | None = None,
+    planned: DataFrame | None = None,
+    out: Path | str | None = None,
 ) -> Reconciliation:
-    """`run_reconcile` for DataFrames with the columns of `snapshots.SNAPSHOT` (and of `reconcile.MAPPING`).
+    """`run_reconcile` for DataFrames with the columns of `snapshots.SNAPSHOT`, `mapping.MAPPING`, `reconcile.PLANNED`.
 
-    ``out`` is a folder that must not exist. It gets four folders as Spark writes them (part files, and ``_SUCCESS``
-    when complete): ``partition_verdict.parquet`` and ``.csv``, ``group_topic_summary.parquet`` and ``.csv`` (one part
-    file each, sorted). After a failure it is gone.
+    ``out`` is a folder that must not exist. It gets folders as Spark writes them (part files, and ``_SUCCESS`` when
+    complete): ``partition_verdict.parquet`` and ``.csv``; ``group_topic_summary`` and, where there are more than two
+    moments, ``lag_timeline`` likewise (one part file each, sorted). After a failure it is gone.
     """
     spark = before.sparkSession
     with readable_failures():
         if out is not None:
             _require_new(spark, str(out))
-        cluster_id, hints = align(expected(before, mapping), after)
+        cluster_id, hints, has_history = align(expected(before, mapping), after)
         before, after = (side.fillna(cluster_id, ["cluster_id"]) for side in (before, after))
-        verdicts = partition_verdict(before, after, mapping)
+        verdicts = partition_verdict(before, after, mapping, planned)
+        timeline = lag_timeline(before, after, mapping) if has_history else None
         if out is None:
-            return conclude(verdicts, hints)
+            return conclude(verdicts, hints, moments(timeline))
         with _all_or_nothing(str(out)):
-            # what follows reads the verdicts from this table instead of computing them again
-            verdicts.write.parquet(f"{out}/partition_verdict.parquet")
-            verdicts = spark.read.schema(verdicts.schema).parquet(f"{out}/partition_verdict.parquet")
-            summary = group_topic_summary(verdicts).coalesce(1).sortWithinPartitions("cluster_id", "group", "topic")
-            verdicts.write.csv(f"{out}/partition_verdict.csv", header=True, escape='"')
-            summary.write.parquet(f"{out}/group_topic_summary.parquet")
-            summary.write.csv(f"{out}/group_topic_summary.csv", header=True, escape='"')
-            return conclude(verdicts, hints)
+            verdicts = _written(verdicts, f"{out}/partition_verdict")
+            _written(_sorted(group_topic_summary(verdicts)), f"{out}/group_topic_summary")
+            if timeline is not None:
+                timeline = _written(_sorted(timeline, "taken_at"), f"{out}/lag_timeline")
+            return conclude(verdicts, hints, moments(timeline))
 
 
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
@@ -85,29 +115,55 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
     parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")
     parser.add_argument("after", metavar="AFTER", help="the same, of the new groups")
+    parser.add_argument("--before", metavar="PATH", action="append", default=[], dest="more_before", help="one more")
+    parser.add_argument("--after", metavar="PATH", action="append", default=[], dest="more_after", help="one more")
     parser.add_argument("--split", metavar="FILE", help="a file that split wrote, if BEFORE is not one")
     parser.add_argument("-o", "--out", metavar="FOLDER", help="where the tables go; must not exist")
+    parser.add_argument("--quarantine", metavar="FOLDER", help="where rows go that can't be right; must not exist")
     options = parser.parse_args(arguments)
-    spark = submitted_session()
     try:
-        mapping = split_mapping(read_snapshots(spark, [options.split])) if options.split else None
-        before, after = read_snapshots(spark, [options.before]), read_snapshots(spark, [options.after])
-        found = reconcile_tables(before, after, mapping, options.out)
+        found = run_reconcile(
+            submitted_session(),
+            [options.before, *options.more_before],
+            [options.after, *options.more_after],
+            split=options.split,
+            out=options.out,
+            quarantine=options.quarantine,
+        )
     except MigrateGroupsError as error:
         stderr.write(f"error: {error}\n")
         return error.exit_code
     stderr.writelines(f"{hint}\n" for hint in found.hints)
-    stdout.write(json.dumps({"clean": found.clean, **found.totals._asdict()}) + "\n")
+    totals = found.totals._asdict()
+    stdout.write(json.dumps({"clean": found.clean, "quarantined": found.quarantined, **totals}) + "\n")
     return 0 if found.clean else HandOverBroken.exit_code
 
 
-def _require_new(spark: SparkSession, out: str) -> None:
-    if _exists(spark, out):
-        raise InvalidInput(f"{out}: exists already; choose another or remove it")
-    if "://" not in out:
-        parent = next(folder for folder in Path(out).absolute().parents if folder.exists())
+def _mapping(before: DataFrame, split: Split | str | None) -> DataFrame | None:
+    if isinstance(split, str):
+        return split_mapping(read_snapshots(before.sparkSession, [split]))
+    return None if split is None else spec_mapping(before, split)
+
+
+def _written(table: DataFrame, path: str) -> DataFrame:
+    """The table as read from the Parquet that was written, so that what follows does not compute it again."""
+    table.write.parquet(f"{path}.parquet")
+    read = table.sparkSession.read.schema(table.schema).parquet(f"{path}.parquet")
+    read.write.csv(f"{path}.csv", header=True, escape='"')
+    return read
+
+
+def _sorted(table: DataFrame, *further: str) -> DataFrame:
+    return table.coalesce(1).sortWithinPartitions("cluster_id", "group", "topic", *further)
+
+
+def _require_new(spark: SparkSession, folder: str) -> None:
+    if _exists(spark, folder):
+        raise InvalidInput(f"{folder}: exists already; choose another or remove it")
+    if "://" not in folder:
+        parent = next(each for each in Path(folder).absolute().parents if each.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise InvalidInput(f"{out}: can't be written: {parent} is not a folder that we may write to")
+            raise InvalidInput(f"{folder}: can't be written: {parent} is not a folder that we may write to")
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
@@ -121,10 +177,10 @@ def _exists(spark: SparkSession, path: str) -> bool:
 
 
 @contextmanager
-def _all_or_nothing(out: str) -> Iterator[None]:
+def _all_or_nothing(folder: str) -> Iterator[None]:
     """Removes a folder on this machine that could not be completed; elsewhere a ``_SUCCESS`` is missing then."""
     try:
         yield
     except BaseException:
-        shutil.rmtree(out, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise

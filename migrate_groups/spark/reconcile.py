@@ -1,12 +1,6 @@
 """Two snapshots in, a verdict for every partition out: DataFrame to DataFrame, in Spark SQL functions only.
 
-BEFORE has the old group's committed offsets. Which group a row of it is expected in afterwards:
-
-- with a ``source_group`` (a file that ``split`` wrote): its ``group``;
-- else, with a mapping: the group that the mapping has for its group, topic and partition; rows that the mapping does
-  not name stay where they are and are left out;
-- else its own group: the same group at two moments.
-
+BEFORE has the old group's committed offsets; `mapping` says in which group each of them is expected afterwards.
 AFTER has snapshots of those groups. Its rows of any other group (the old one, say) are left out. Several rows of one
 group, topic and partition are a history: the latest ``taken_at`` counts on both sides (null being the earliest).
 
@@ -26,23 +20,29 @@ The statuses, in the order in which they take precedence:
 ``below-log-start`` comes first because it is a loss whatever else is true; ``reason`` names all that is true of a row.
 An offset beyond the log's end as it was read is no status of its own (a live group's offset may be read after the end):
 its lag is negative and shown so, and ``reason`` says it.
+
+Where nothing was committed before, a plan may set an offset on purpose (`PLANNED`): that is what is compared then.
+There is still no lag before.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-MAPPING = StructType(
+from migrate_groups.spark.mapping import expected
+
+PLANNED = StructType(
     [
-        StructField("source_group", StringType(), nullable=False),
+        StructField("cluster_id", StringType()),
+        StructField("group", StringType(), nullable=False),
         StructField("topic", StringType(), nullable=False),
         StructField("partition", IntegerType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
+        StructField("planned", LongType(), nullable=False),
     ]
 )
-"""What a split says: whose offsets of a partition go to which group."""
+"""Offsets that a plan sets in the new groups where the old one has committed nothing (``uncommitted``)."""
 
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
 """All of them, the worst first."""
@@ -60,36 +60,15 @@ _TOPIC_KEYS = ["cluster_id", "group", "topic"]
 _SUMS = ("lag_before", "lag_after", "produced", "consumed")
 
 
-def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
-    """The rows of BEFORE under the group where their offset is expected afterwards (see the module).
-
-    Both have the columns of a snapshot. ``source_group`` is set on what was handed over, null where a group is compared
-    with itself.
-    """
-    if mapping is None:
-        return before
-    handed_over = before.where(F.col("source_group").isNotNull())
-    mapped = (
-        before.where(F.col("source_group").isNull())
-        .withColumn("source_group", F.col("group"))
-        .drop("group")
-        .join(mapping, ["source_group", "topic", "partition"])
-    )
-    return handed_over.unionByName(mapped)
-
-
-def split_mapping(split: DataFrame) -> DataFrame:
-    """The mapping (columns of `MAPPING`) that a snapshot written by ``split`` stands for."""
-    return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
-
-
-def partition_verdict(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
+def partition_verdict(
+    before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, planned: DataFrame | None = None
+) -> DataFrame:
     """One row for every cluster, expected group, topic and partition, with a status and both moments' figures.
 
     Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
     before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
-    produced (log end after - before), consumed (offset after - before; both null in a recreated topic), reason (null
-    where there is nothing to say).
+    produced (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
+    reason (null where there is nothing to say).
 
     Cluster ids must be equal, or null on both sides: `comparable.align` sees to that. A job over the result fails with
     a sentence where BEFORE or AFTER contradicts itself: two offsets of one partition at the same moment, or a group
@@ -99,6 +78,10 @@ def partition_verdict(before: DataFrame, after: DataFrame, mapping: DataFrame | 
     groups = asked.select("cluster_id", "group").distinct()
     found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
     sides = asked.unionByName(found).groupBy(*_KEYS).agg(*_moment("before"), *_moment("after"))
+    if planned is None:
+        sides = sides.withColumn("planned", F.lit(None).cast(LongType()))
+    else:
+        sides = sides.join(_named(planned, "planned").drop("side"), _KEYS, "full")
     return sides.select(
         F.nullif("cluster_id", F.lit("")).alias("cluster_id"),
         "group",
@@ -115,7 +98,7 @@ def partition_verdict(before: DataFrame, after: DataFrame, mapping: DataFrame | 
         (F.col("before.log_end_offset") - F.col("before.offset")).alias("lag_before"),
         (F.col("after.log_end_offset") - F.col("after.offset")).alias("lag_after"),
         F.when(~_recreated(), F.col("after.log_end_offset") - F.col("before.log_end_offset")).alias("produced"),
-        F.when(~_recreated(), F.col("after.offset") - F.col("before.offset")).alias("consumed"),
+        F.when(~_recreated(), F.col("after.offset") - _start()).alias("consumed"),
         _reason().alias("reason"),
     )
 
@@ -199,8 +182,13 @@ def _recreated() -> Column:
     return F.coalesce(F.col("before.topic_id") != F.col("after.topic_id"), F.lit(False))
 
 
+def _start() -> Column:
+    """The offset that the new group has to start from."""
+    return F.coalesce("before.offset", "planned")
+
+
 def _status() -> Column:
-    before, after = F.col("before.offset"), F.col("after.offset")
+    before, after = _start(), F.col("after.offset")
     return (
         F.when(after < F.col("after.log_start_offset"), "below-log-start")
         .when(before.isNull() & after.isNull(), "no-commit")
@@ -213,16 +201,19 @@ def _status() -> Column:
 
 
 def _reason() -> Column:
-    before, after = F.col("before.offset"), F.col("after.offset")
+    before, after, planned = F.col("before.offset"), F.col("after.offset"), F.col("planned")
+    on_purpose = before.isNull() & planned.isNotNull()
     start, end = F.col("after.log_start_offset"), F.col("after.log_end_offset")
     same_log = ~_recreated()
     facts: list[tuple[Column, str, tuple[Column, ...]]] = [
         (after < start, "the log starts at %s: %s records are already gone", (start, start - after)),
         (_recreated(), "the topic was recreated: its offsets can't be compared", ()),
         (before.isNotNull() & after.isNull(), "%s was committed before, nothing after", (before,)),
-        (before.isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
-        (same_log & (after < before), "%s records will be processed again", (before - after,)),
-        (same_log & (after > before), "%s further on: processed since, or skipped", (after - before,)),
+        (on_purpose & after.isNotNull(), "nothing was committed before, and %s was to be set", (planned,)),
+        (on_purpose & after.isNull(), "%s was to be set, and nothing is committed after", (planned,)),
+        (_start().isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
+        (same_log & (after < _start()), "%s records will be processed again", (_start() - after,)),
+        (same_log & (after > _start()), "%s further on: processed since, or skipped", (after - _start(),)),
         (after > end, "beyond the log's end as it was read, %s", (end,)),
     ]
     sentences = (F.when(holds, F.format_string(text, *values)) for holds, text, values in facts)

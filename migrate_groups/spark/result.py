@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
@@ -18,6 +18,7 @@ from migrate_groups.spark.reconcile import (
     severity,
     with_totals,
 )
+from migrate_groups.spark.timeline import most_telling
 
 MAX_SUMMARY = 1000
 """At most so many rows of the summary are handed to the driver, the worst first; the files have all."""
@@ -108,12 +109,13 @@ class Reconciliation:
         return self.problems == 0
 
 
-def conclude(verdicts: DataFrame, hints: tuple[str, ...] = ()) -> Reconciliation:
+def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
     """One job over the verdicts for the counts and the summary, and a second for the worst partitions if there are any.
 
     Args:
         verdicts: `reconcile.partition_verdict`, at least one row.
         hints: sentences to carry along.
+        timeline: points to carry along.
     """
     rows = (
         with_totals(group_topic_summary(verdicts))
@@ -128,7 +130,24 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = ()) -> Reconciliation
         summary=tuple(map(_group_topic, rows[1:])),
         worst=_worst(verdicts) if any(totals.counts[status] for status in PROBLEMS) else (),
         hints=(*hints, *([AHEAD_PROVES_NOTHING] if totals.counts["ahead"] else [])),
+        timeline=timeline,
     )
+
+
+def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
+    """The `MAX_TIMELINE` most telling points of `timeline.lag_timeline`, as `Reconciliation` has them."""
+    if timeline is None:
+        return ()
+    moment = F.unix_micros("taken_at").alias("taken_at")
+    rows = most_telling(timeline, MAX_TIMELINE).select(
+        *(moment if name == "taken_at" else name for name in Moment._fields)
+    )
+    # PySpark turns a timestamp into the local time of this machine
+    return tuple(Moment(**row.asDict() | {"taken_at": _utc(row["taken_at"])}) for row in rows.collect())
+
+
+def _utc(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
 def _group_topic(row: Row) -> GroupTopic:

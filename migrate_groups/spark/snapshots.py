@@ -48,7 +48,11 @@ _REQUIRED = ("topic", "partition")
 _HEADLESS = ["group", "topic", "partition", "offset"]
 _BROKEN = "_broken"
 _FILE = "_file"
-_PROBLEM = "_problem"
+PROBLEM = "_problem"
+"""What is wrong with a row of `examined`: null, or a JSON object with `failures.PROBLEM_FIELDS`."""
+
+# a quote that never closes makes one row of the rest of the file
+_MOST_SHOWN = 1000
 
 # \z, since $ also matches before a last line end
 _FORMS: dict[type[DataType], tuple[str, str]] = {
@@ -73,8 +77,23 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         InvalidInput: no such file, another kind of file, unknown or missing columns. A row that is cut short or a cell
             that isn't what it should be can only be found while a job runs: do that within `readable_failures`.
     """
+    return strict(examined(spark, paths))
+
+
+def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The same rows with a further column, `PROBLEM`, for the caller to act upon; raises as `read_snapshots`."""
     with readable_failures():
         return reduce(DataFrame.unionByName, [_read(spark, path) for path in paths])
+
+
+def strict(rows: DataFrame) -> DataFrame:
+    """The rows of `examined` without `PROBLEM`, or a failure of the job at the first that has one.
+
+    A filter, since Spark would drop a check that only makes a column which nobody selects; and one that calls itself
+    nondeterministic, since it would let a later filter remove the row before the check.
+    """
+    problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
+    return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).drop(PROBLEM)
 
 
 def spark_path(path: str) -> str:
@@ -97,7 +116,7 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
         rows = _from_parquet(spark, path, location)
     else:
         raise InvalidInput(f"{path}: pass files whose names end in .csv, or in .parquet, and not both in one folder")
-    return _strict(rows)
+    return _examined(rows)
 
 
 def _require_last_line_end(path: Path | None) -> None:
@@ -134,7 +153,7 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     if headless:  # Kafka's own tool takes a row without an offset for offset 0
         problems.append(_problem(F.col("offset").isNull(), "an offset", "offset"))
     file = F.col("_metadata.file_path").alias(_FILE)
-    return cells.withColumn(_FILE, file).select(*values, _FILE, F.coalesce(*problems).alias(_PROBLEM))
+    return cells.withColumn(_FILE, file).select(*values, _FILE, F.coalesce(*problems).alias(PROBLEM))
 
 
 def _known_columns(path: str, names: list[str]) -> list[str]:
@@ -165,17 +184,12 @@ def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
     return rows.select(
         *SNAPSHOT.names,
         F.col("_metadata.file_path").alias(_FILE),
-        F.lit(None).cast(StringType()).alias(_PROBLEM),
+        F.lit(None).cast(StringType()).alias(PROBLEM),
     )
 
 
-def _strict(rows: DataFrame) -> DataFrame:
-    """The rows, or a failure of the job at the first that can't be right.
-
-    A filter, since Spark would drop a check that only makes a column which nobody selects; and one that calls itself
-    nondeterministic, since it would let a later filter remove the row before the check.
-    """
-    problems = [F.col(_PROBLEM)]
+def _examined(rows: DataFrame) -> DataFrame:
+    problems = [F.col(PROBLEM)]
     for field in SNAPSHOT:
         column = F.col(field.name)
         if field.name in _REQUIRED:
@@ -185,16 +199,14 @@ def _strict(rows: DataFrame) -> DataFrame:
     problems.append(_problem(~F.col("topic").rlike(_TOPIC_NAME), "a topic's name", "topic"))
     for name in ("group", "source_group"):
         problems.append(_problem(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name))
-    problem = F.coalesce(*problems)
     metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
-    always = F.monotonically_increasing_id() >= 0
-    return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).select(
-        *(metadata if name == "metadata" else name for name in SNAPSHOT.names)
+    return rows.select(
+        *(metadata if name == "metadata" else name for name in SNAPSHOT.names), F.coalesce(*problems).alias(PROBLEM)
     )
 
 
 def _problem(when: Column, expected: str, name: str | None = None) -> Column:
-    value = F.lit(None) if name is None else F.col(name)
+    value = F.left(F.col(_BROKEN), F.lit(_MOST_SHOWN)) if name is None else F.col(name)
     cells = (F.col(_FILE), F.lit(name).cast(StringType()), value.cast(StringType()), F.lit(expected))
     fields = (cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))
     return F.when(when, F.to_json(F.struct(*fields)))

@@ -12,13 +12,12 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.comparable import align
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.job import reconcile_tables
+from migrate_groups.spark.mapping import MAPPING, split_mapping
 from migrate_groups.spark.reconcile import (
     AHEAD_PROVES_NOTHING,
-    MAPPING,
     STATUSES,
     group_topic_summary,
     partition_verdict,
-    split_mapping,
 )
 from migrate_groups.spark.result import MAX_SUMMARY, MAX_WORST, GroupTopic, Reconciliation, conclude
 
@@ -300,7 +299,7 @@ def test_a_missing_cluster_id_is_the_known_one(
 ) -> None:
     """A foreign file without cluster ids can be compared, with either side or part of one lacking them."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
-    assert align(*sides) == (cluster_id, ())
+    assert align(*sides) == (cluster_id, (), False)
 
 
 def test_rows_without_a_cluster_id_join_those_with_one(snapshot: Snapshot) -> None:

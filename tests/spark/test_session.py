@@ -13,7 +13,7 @@ from migrate_groups.errors import MissingDependency
 from migrate_groups.spark.session import local_session
 
 PACKAGE = Path(migrate_groups.spark.__file__).parent
-JOB = ("comparable", "failures", "job", "reconcile", "result", "snapshots")
+JOB = ("comparable", "failures", "job", "mapping", "quarantine", "reconcile", "result", "snapshots", "timeline")
 
 
 def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
@@ -88,5 +88,6 @@ def test_jobs_run_everywhere(module: str) -> None:
     assert not {name for name in ours if name.startswith("migrate_groups")} - {
         "migrate_groups.errors",
         "migrate_groups.spark.session",
+        "migrate_groups.text",
         *(f"migrate_groups.spark.{name}" for name in JOB),
     }
