@@ -27,14 +27,15 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
     Cluster ids must be equal, or null on both sides: `comparable.align` sees to that.
     """
-    asked = expected(_known_moments(before), mapping)
+    asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
-    own = _known_moments(after).join(groups, ["cluster_id", "group"], "left_semi")
+    own = _comparable(after).join(groups, ["cluster_id", "group"], "left_semi")
     offset, end = F.col("offset"), F.col("log_end_offset")
     line, is_own = Window.partitionBy(*_LINE), F.col("source_group").isNull()
     first_own = F.min(F.when(is_own & offset.isNotNull(), F.col("taken_at"))).over(line)
     moments = (
         asked.unionByName(own.withColumn("source_group", F.lit(None).cast(StringType())))
+        .where(F.col("taken_at").isNotNull())
         .withColumn("first_own", first_own)
         .where(is_own | F.col("first_own").isNull() | (F.col("taken_at") < F.col("first_own")))
         .groupBy(*_PARTITION, "taken_at")
@@ -77,9 +78,9 @@ def most_telling(timeline: DataFrame, most: int) -> DataFrame:
     )
 
 
-def _known_moments(rows: DataFrame) -> DataFrame:
-    """The rows that have a moment; an empty cluster_id instead of null, so that it joins."""
-    return rows.where(F.col("taken_at").isNotNull()).withColumn("cluster_id", F.coalesce("cluster_id", F.lit("")))
+def _comparable(rows: DataFrame) -> DataFrame:
+    """The rows with an empty cluster_id instead of null, so that it joins."""
+    return rows.withColumn("cluster_id", F.coalesce("cluster_id", F.lit("")))
 
 
 def _since(value: Column) -> Column:

@@ -18,6 +18,7 @@ from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 import migrate_groups
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.job import main, run_reconcile
+from migrate_groups.spark.mapping import Split
 from migrate_groups.spark.reconcile import STATUSES, count_column
 from migrate_groups.spark.session import QUICK_START
 
@@ -92,13 +93,15 @@ def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, t
     assert (rows[0]["behind"], rows[0]["lag_before"], rows[0]["lag_after"]) == ("1", "10", "6")
 
 
-def test_a_snapshot_as_it_was_taken_needs_a_mapping(spark: SparkSession, csv_file: CsvFile, after: str) -> None:
-    """With the mapping's rows the old group's offsets are looked for in the new groups."""
+def test_a_snapshot_as_it_was_taken_needs_a_split(
+    spark: SparkSession, csv_file: CsvFile, after: str, split: str
+) -> None:
+    """With a spec or a split file the old group's offsets are looked for in the new groups."""
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
-    mapping = [("big", "007", 0, "00123"), ("big", "007", 1, "00123"), ("big", "catalog", 0, "search")]
-    found = run_reconcile(spark, [before], [after], mapping)
-    assert (found.clean, found.totals.partitions, found.totals.produced) == (True, 3, 5)
+    for how in (Split("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
+        found = run_reconcile(spark, [before], [after], split=how)
+        assert (found.clean, found.totals.partitions, found.totals.produced) == (True, 3, 5)
     with pytest.raises(InvalidInput, match="no group of AFTER is expected"):
         run_reconcile(spark, [before], [after])
 
@@ -112,6 +115,31 @@ def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split
     with pytest.raises(InvalidInput, match="exists already; choose another or remove it"):
         run_reconcile(spark, [split], [str(bad)], out=out)
     assert not [*out.iterdir()]
+
+
+def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
+    """Files, folders and globs, several of each side; a history of more than two moments gets a timeline."""
+    timed = f"taken_at,{HEADER}"
+    for hour in (1, 2):
+        row = f"2026-11-2{hour}T12:00:00Z,c,search,,catalog,0,{4 + hour},0,{10 + hour}"
+        csv_file(timed, row, name=f"days/{hour}.csv")
+    row = "2026-11-20T12:00:00Z,c,00123,,007"
+    more = csv_file(timed, f"{row},0,10,0,15", f"{row},1,20,0,25", name="more/billing.csv")
+    out = tmp_path / "out"
+    found = run_reconcile(spark, [split], [str(tmp_path / "days" / "[12].csv"), str(tmp_path / "more")], out=out)
+    assert (found.totals.counts["exact"], found.totals.counts["ahead"]) == (2, 1)
+    assert found.timeline == ()
+    assert not (out / "lag_timeline.parquet").exists()
+
+    csv_file(timed, "2026-11-23T12:00:00Z,c,search,,catalog,0,9,0,14", name="days/3.csv")
+    out = tmp_path / "history"
+    found = run_reconcile(spark, [split], [str(tmp_path / "days"), more], out=out)
+    lags = [(point.topic, point.taken_at.day, point.lag) for point in found.timeline if point.group == "search"]
+    assert lags == [(topic, 20 + day, lag) for topic in (None, "catalog") for day, lag in ((1, 6), (2, 6), (3, 5))]
+    timeline = spark.read.parquet(str(out / "lag_timeline.parquet"))
+    assert timeline.count() == 4
+    read = spark.read.schema(timeline.schema).csv(str(out / "lag_timeline.csv"), header=True, escape='"')
+    assertDataFrameEqual(read, timeline)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +178,12 @@ def test_an_error_is_one_line_and_an_exit_code(
     before.write_text(Path(split).read_text().replace("00123,big", "big,").replace("search,big", "big,"))
     assert main([str(before), after, "--split", split], out, err) == 0
     assert json.loads(out.getvalue())["partitions"] == 3
+    (tmp_path / "bad.csv").write_text(f"{HEADER}\nc,00123,big,007,0,x,0,1\n")
+    more = ["--before", str(tmp_path / "bad.csv"), "--after", after, "--quarantine", str(tmp_path / "aside")]
+    out, err = io.StringIO(), io.StringIO()
+    assert main([split, after, *more], out, err) == 0
+    assert json.loads(out.getvalue())["quarantined"] == 1
+    assert err.getvalue().startswith("1 row(s) that can't be right were set aside in ")
     assert capsys.readouterr() == ("", "")
 
 

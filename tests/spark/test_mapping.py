@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.split import SplitSpec, SplitTarget, cover
+from migrate_groups.spark.mapping import TOPIC_MAPPING, Split, spec_mapping
+from migrate_groups.spark.reconcile import PLANNED, partition_verdict
+
+Snapshot = Callable[..., DataFrame]
+
+
+def split(**targets: str) -> Split:
+    """What a spec for the group `big` says: the targets by their pattern."""
+    spec = SplitSpec(
+        source="big",
+        targets=tuple(SplitTarget(group=group, topics=(TopicPattern(topics),)) for group, topics in targets.items()),
+        stay=(TopicPattern("legacy"),),
+    )
+    return Split("big", lambda topics: cover(spec, topics).targets)
+
+
+def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) -> None:
+    """Patterns see the old group's topics, of all files and moments; partitions follow their topic."""
+    before = snapshot(
+        *({"topic": "pay.a", "partition": partition} for partition in (0, 1)),
+        *({"topic": topic} for topic in ("pay.b", "find", "legacy")),
+        {"group": "other", "topic": "foreign"},
+    )
+    mapping = spec_mapping(before, split(billing="pay.*", search="find"))
+    rows = [("big", "pay.a", "billing"), ("big", "pay.b", "billing"), ("big", "find", "search")]
+    assertDataFrameEqual(mapping, spark.createDataFrame(rows, TOPIC_MAPPING))
+    new = [{"group": "billing", "topic": "pay.a", "partition": partition} for partition in (0, 1)]
+    verdicts = partition_verdict(before, snapshot(*new, {"group": "billing", "topic": "pay.b", "offset": 7}), mapping)
+    assert {(row.group, row.source_group, row.topic, row.partition, row.status) for row in verdicts.collect()} == {
+        ("billing", "big", "pay.a", 0, "exact"),
+        ("billing", "big", "pay.a", 1, "exact"),
+        ("billing", "big", "pay.b", 0, "behind"),
+        ("search", "big", "find", 0, "missing"),
+    }
+
+
+def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
+    """Each topic once, sorted, however many rows have it."""
+    seen: list[Sequence[str]] = []
+
+    def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        seen.append(topics)
+        return {"billing": topics}
+
+    spec_mapping(snapshot(*({"partition": n, "topic": f"t{n % 2}"} for n in range(9))), Split("big", covered))
+    assert seen == [["t0", "t1"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        ([{"topic": "pay"}, {"topic": "legacy"}, {"topic": "left"}], {"billing": "pay"}, "no target takes topic left"),
+        ([{"topic": "pay"}, {"topic": "legacy"}], {"a": "pay", "b": "p*"}, "more than one target takes topic pay"),
+        ([{"topic": "pay"}, {"topic": "legacy"}], {"a": "pay", "b": "x*"}, r"no topic of the group matches x\* \(b\)"),
+        ([{"group": "large"}, {"group": "0"}], {"a": "*"}, "source group 'big' is not in BEFORE; it has 0, large"),
+        ([{"source_group": "older"}], {"a": "*"}, "BEFORE has been split already"),
+    ],
+)
+def test_coverage_is_proved(
+    snapshot: Snapshot, rows: list[dict[str, str]], targets: dict[str, str], message: str
+) -> None:
+    """What `split` refuses is refused here: a leftover, an overlap, a pattern without a topic, another group's file."""
+    with pytest.raises(InvalidInput, match=message):
+        spec_mapping(snapshot(*rows), split(**targets))
+
+
+def test_what_a_plan_sets_where_nothing_was_committed(spark: SparkSession, snapshot: Snapshot) -> None:
+    """The planned offset is what counts then, also for a partition that BEFORE lacks; there is no lag before."""
+    moved = {"group": "billing", "source_group": "big"}
+    before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
+    after = snapshot(
+        *({"group": "billing", "partition": partition, "offset": 40} for partition in (0, 1, 2)),
+        {"group": "billing", "partition": 5},
+    )
+    rows = [("cluster-a", "billing", "orders", partition, offset) for partition, offset in ((0, 40), (1, 30), (3, 9))]
+    verdicts = partition_verdict(before, after, None, spark.createDataFrame(rows, PLANNED)).orderBy("partition")
+    found = [(row.partition, row.status, row.lag_before, row.consumed, row.reason) for row in verdicts.collect()]
+    set_to = "nothing was committed before, and %s was to be set"
+    assert found == [
+        (0, "exact", None, 0, set_to % 40),
+        (1, "ahead", None, 10, f"{set_to % 30}; 10 further on: processed since, or skipped"),
+        (2, "unexpected", None, None, "40 is committed after, nothing was before"),
+        (3, "missing", None, None, "9 was to be set, and nothing is committed after"),
+        (5, "exact", 50, 0, None),
+    ]

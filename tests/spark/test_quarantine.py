@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import migrate_groups.spark.quarantine
+from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.job import run_reconcile
+from migrate_groups.spark.snapshots import SNAPSHOT
+
+CsvFile = Callable[..., str]
+HEADER = "group,source_group,topic,partition,offset,log_end_offset"
+GOOD = ("new,big,t,0,10,15", "new,big,t,1,20,25", "new,big,t,2,30,35")
+
+
+def set_aside(folder: Path) -> list[dict[str, str]]:
+    """The rows in a quarantine folder."""
+    rows = []
+    for part in sorted(folder.glob("*.csv")):
+        with part.open(encoding="utf-8", newline="") as file:
+            rows += [*csv.DictReader(file)]
+    return rows
+
+
+def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+    """With side, file, line, cell and what was expected; the verdict is of the rest, and says so."""
+    bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
+    before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
+    after = csv_file(HEADER, *(row.replace("big", "") for row in GOOD[:2]), "new,,t,2,-1,35", name="after.csv")
+    aside = tmp_path / "aside"
+    found = run_reconcile(spark, [before], [after], quarantine=aside)
+    assert (found.clean, found.quarantined) == (False, 6)
+    assert (found.totals.counts["exact"], found.totals.counts["missing"], found.totals.partitions) == (2, 1, 3)
+    assert found.hints[0] == (
+        f"6 row(s) that can't be right were set aside in {aside} (BEFORE 5, AFTER 1): "
+        "the verdict is of the rest and says nothing of them"
+    )
+    rows = set_aside(aside)
+    # the same cell on two lines: the first of them
+    places = [(row["side"], row["file"], row["line"], row["column"], row["value"]) for row in rows]
+    assert sorted(places) == [
+        ("AFTER", after, "4", "offset", "-1"),
+        ("BEFORE", before, "4", "offset", "NA"),
+        ("BEFORE", before, "4", "offset", "NA"),
+        ("BEFORE", before, "5", "log_end_offset", "x"),
+        ("BEFORE", before, "6", "", "new,big,t,5"),
+        ("BEFORE", before, "7", "topic", "t t"),
+    ]
+    expected = {(row["column"], row["value"]): row["expected"] for row in rows}
+    assert expected["", "new,big,t,5"] == "a row of 6 cells"
+    assert expected["topic", "t t"] == "a topic's name"
+    read = next(json.loads(row["row"]) for row in rows if row["value"] == "t t")
+    assert (read["group"], read["partition"]) == ("a\nb", 6)
+
+
+def test_without_quarantine_the_job_stops(spark: SparkSession, csv_file: CsvFile) -> None:
+    """The same file names its first bad row and gives no verdict."""
+    before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, "new,,t,3,NA,1", name="after.csv")
+    with pytest.raises(InvalidInput, match=r"after\.csv, line 5: offset is 'NA'"):
+        run_reconcile(spark, [before], [after])
+
+
+def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+    """Nothing is counted and no hint is given; the folder is complete all the same."""
+    before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, name="after.csv")
+    found = run_reconcile(spark, [before], [after], quarantine=tmp_path / "aside")
+    assert (found.clean, found.quarantined, found.hints, found.totals.partitions) == (True, 0, (), 3)
+    assert set_aside(tmp_path / "aside") == []
+    assert (tmp_path / "aside" / "_SUCCESS").exists()
+
+
+def test_bad_parquet_rows_have_no_line(
+    spark: SparkSession, csv_file: CsvFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor has a CSV cell beyond those that are looked up."""
+    kinds = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "bigint": pa.int64()}
+    schema = pa.schema([(field.name, kinds.get(field.dataType.simpleString(), pa.string())) for field in SNAPSHOT])
+    row = {"group": "new", "topic": "t", "partition": 0, "offset": -3, "metadata": ""}
+    after = str(tmp_path / "after.parquet")
+    pq.write_table(pa.Table.from_pylist([row, row | {"offset": 10}], schema), after)
+    aside = tmp_path / "aside"
+    run_reconcile(spark, [csv_file(HEADER, *GOOD)], [after], quarantine=aside)
+    [wrong] = set_aside(aside)
+    assert (wrong["file"], wrong["line"], wrong["column"], wrong["value"]) == (after, "", "offset", "-3")
+    monkeypatch.setattr(migrate_groups.spark.quarantine, "MAX_LINES", 1)
+    before = csv_file(HEADER, *GOOD, "new,big,t,3,NA,1", "new,big,t,4,NO,1", name="bad.csv")
+    run_reconcile(spark, [before], [csv_file(HEADER, *GOOD)], quarantine=tmp_path / "more")
+    assert sorted(bool(row["line"]) for row in set_aside(tmp_path / "more")) == [False, True]
+
+
+def test_a_quarantine_is_never_mixed_with_another(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+    """An existing folder is refused before anything is read; what was set aside stays when the rest fails."""
+    bad = csv_file(HEADER, "new,big,t,0,NA,1")
+    with pytest.raises(InvalidInput, match="exists already"):
+        run_reconcile(spark, [bad], [bad], quarantine=tmp_path)
+    with pytest.raises(InvalidInput, match="BEFORE has no rows"):
+        run_reconcile(spark, [bad], [csv_file(HEADER, *GOOD, name="after.csv")], quarantine=tmp_path / "aside")
+    assert len(set_aside(tmp_path / "aside")) == 1

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+
+import migrate_groups.spark.result
+from migrate_groups.spark.comparable import align
+from migrate_groups.spark.job import reconcile_tables
+from migrate_groups.spark.mapping import TOPIC_MAPPING
+from migrate_groups.spark.result import Moment
+from migrate_groups.spark.timeline import lag_timeline, most_telling
+
+Snapshot = Callable[..., DataFrame]
+NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
+SCHEMA = (
+    "cluster_id string, group string, topic string, taken_at timestamp, source_group string, "
+    "partitions bigint not null, committed bigint not null, lag bigint, produced bigint, consumed bigint"
+)
+
+
+def row(hour: int, offset: int | None, end: int = 100, **changes: Any) -> dict[str, Any]:
+    return {"taken_at": NOON + timedelta(hours=hour), "offset": offset, "log_end_offset": end, **changes}
+
+
+@pytest.fixture
+def mapping(spark: SparkSession) -> DataFrame:
+    """Orders go from big to billing."""
+    return spark.createDataFrame([("big", "orders", "billing")], TOPIC_MAPPING)
+
+
+def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
+    """Hour, source group, lag, produced, consumed, in the order of time."""
+    rows = timeline.orderBy("group", "topic", "taken_at").collect()
+    hours = [(each.taken_at.astimezone(UTC) - NOON) // timedelta(hours=1) for each in rows]
+    return [
+        (hour, each.source_group, each.lag, each.produced, each.consumed)
+        for hour, each in zip(hours, rows, strict=True)
+    ]
+
+
+def test_a_line_goes_on_across_the_hand_over(spark: SparkSession, snapshot: Snapshot, mapping: DataFrame) -> None:
+    """The old group's history, then the new group's own: lag, and what was produced and consumed between moments."""
+    before = snapshot(row(0, 10, 50), row(1, 40, 70), {"topic": "others"})
+    after = snapshot(*(row(hour, offset, end, group="billing") for hour, offset, end in ((2, 40, 90), (3, 85, 95))))
+    timeline = lag_timeline(before, after, mapping)
+    assertSchemaEqual(timeline.schema, spark.createDataFrame([], SCHEMA).schema)
+    cells = [
+        ("big", 40, None, None),
+        ("big", 30, 20, 30),
+        (None, 50, 20, 0),
+        (None, 10, 5, 45),
+    ]
+    rows = [
+        ("cluster-a", "billing", "orders", NOON + timedelta(hours=hour), source, 1, 1, *figures)
+        for hour, (source, *figures) in enumerate(cells)
+    ]
+    assertDataFrameEqual(timeline, spark.createDataFrame(rows, SCHEMA))
+
+
+def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping: DataFrame) -> None:
+    """One folder with every snapshot of both groups on both sides: the old group stands still, and is left."""
+    old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
+    new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
+    everything = snapshot(*old, *new, *new)
+    assert points(lag_timeline(everything, everything, mapping)) == [
+        (0, "big", 100, None, None),
+        (1, "big", 90, 0, 10),
+        (2, "big", 80, 0, 10),
+        (3, None, 70, 0, 10),
+        (4, None, 60, 0, 10),
+    ]
+
+
+def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
+    """Lag is null where no partition has a commit, and the sum of those that have one elsewhere."""
+    rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
+    timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
+    assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]
+    assert [each.committed for each in timeline.orderBy("taken_at").collect()] == [0, 1, 2]
+
+
+def test_nothing_is_subtracted_across_a_recreation(snapshot: Snapshot) -> None:
+    """Offsets of two topics of one name say nothing about each other."""
+    rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
+    assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
+
+
+def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
+    """Before and after are in the verdict already; several clusters with two moments each are none either."""
+    sides = [
+        [row(hour, 1, cluster_id=name) for name, hour in moments]
+        for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
+    ]
+    assert not align(*(snapshot(*side) for side in sides)).has_history
+    assert align(snapshot(*sides[0], row(9, 1, cluster_id="b")), snapshot(*sides[1])).has_history
+    other = [row(hour, 1, cluster_id="a", group="other") for hour in range(5)]
+    assert not align(snapshot(*sides[0]), snapshot(*sides[1], *other)).has_history
+    nameless = [row(hour, 1, cluster_id=None) for hour in (2, 3)]
+    assert align(snapshot(row(0, 1)), snapshot(*nameless)).has_history
+    assert not align(snapshot({"taken_at": None}, row(0, 1)), snapshot(row(1, 1))).has_history
+
+
+def test_the_driver_gets_a_line_for_each_topic_and_for_all(snapshot: Snapshot, mapping: DataFrame) -> None:
+    """Sorted, in UTC, to the microsecond."""
+    before = snapshot(row(0, 10), row(1, 20))
+    after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
+    found = reconcile_tables(before, after, mapping)
+    at = [NOON + timedelta(hours=hour) for hour in range(3)]
+    assert found.timeline == (
+        Moment("cluster-a", "billing", None, at[0], 1, 90, None, None),
+        Moment("cluster-a", "billing", None, at[1], 1, 80, 0, 10),
+        Moment("cluster-a", "billing", None, at[2], 2, 81, 0, 0),
+        Moment("cluster-a", "billing", "new", at[2], 1, 1, None, None),
+        Moment("cluster-a", "billing", "orders", at[0], 1, 90, None, None),
+        Moment("cluster-a", "billing", "orders", at[1], 1, 80, 0, 10),
+        Moment("cluster-a", "billing", "orders", at[2], 1, 80, 0, 0),
+    )
+
+
+def test_a_history_stays_small(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole groups come before their topics, the largest lag first; of a line that is cut the latest are kept."""
+    rows = [
+        row(hour, 100 - lag, group=group, topic=topic)
+        for group, topic, lag in (("g", "small", 1), ("g", "large", 70), ("h", "middle", 30))
+        for hour in range(3)
+    ]
+    history = lag_timeline(snapshot(*rows), snapshot(*rows))
+    kept = [(each.group, each.topic) for each in most_telling(history, 11).collect()]
+    assert kept == [*[("g", None)] * 3, *[("g", "large")] * 3, *[("h", None)] * 3, *[("h", "middle")] * 2]
+    monkeypatch.setattr(migrate_groups.spark.result, "MAX_TIMELINE", 2)
+    found = reconcile_tables(snapshot(*rows), snapshot(*rows))
+    assert [(each.group, each.taken_at) for each in found.timeline] == [
+        ("g", NOON + timedelta(hours=hour)) for hour in (1, 2)
+    ]
