@@ -52,7 +52,9 @@ def document(found: Reconciliation) -> dict[str, Any]:
         "summary": [each._asdict() for each in found.summary],
         "worst": [each._asdict() for each in found.worst],
         "hints": list(found.hints),
-        "timeline": [each._asdict() | {"taken_at": each.taken_at.isoformat()} for each in found.timeline],
+        "timeline": [
+            each._asdict() | {"taken_at": f"{each.taken_at:%Y-%m-%dT%H:%M:%S.%fZ}"} for each in found.timeline
+        ],
         "quarantined": found.quarantined,
     }
 

@@ -168,7 +168,7 @@ def _require_new(spark: SparkSession, folder: str) -> None:
 
 def _exists(spark: SparkSession, path: str) -> bool:
     try:
-        spark.read.text(spark_path(path))
+        spark.read.text(spark_path(path)).inputFiles()  # over Spark Connect reading alone does not look
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False

@@ -15,6 +15,7 @@ MAX_LINES = 1000
 """For at most so many different cells the line is looked up: the driver reads their files for that."""
 
 _FIELDS = StructType([StructField(name, StringType()) for name in PROBLEM_FIELDS])
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
@@ -47,7 +48,7 @@ def _wrong(rows: DataFrame, side: str) -> DataFrame:
     return (
         rows.where(F.col(PROBLEM).isNotNull())
         .withColumn("problem", F.from_json(PROBLEM, _FIELDS))
-        .select(F.lit(side).alias("side"), "problem.*", F.to_json(F.struct(*SNAPSHOT.names)).alias("row"))
+        .select(F.lit(side).alias("side"), "problem.*", F.to_json(F.struct(*SNAPSHOT.names), _JSON).alias("row"))
     )
 
 

@@ -50,6 +50,47 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     assert (document["worst"][0]["topic"], document["worst"][0]["partition"]) == (topic, 1)
 
 
+def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, world):
+    """Migrate keeps what was before and right after: exact, also where it set an offset on purpose; or a later file."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    topic, group = world.create_topic(3), world.name("big")
+    new = f"{group}-new"
+    for partition in (0, 1):
+        world.produce(topic, partition, 10)
+        world.commit(group, TopicPartition(topic, partition), 4)
+    (tmp_path / "split.toml").write_text(
+        f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n[options]\nuncommitted = 'start'\n"
+    )
+    said = cli("migrate", "split.toml", *NOW).stderr
+    assert "next: migrate-groups reconcile split.toml.run\n" in said
+    document = json.loads(cli("reconcile", "split.toml.run", "--format", "json").stdout)
+    assert document["clean"]
+    assert (document["totals"]["counts"]["exact"], document["totals"]["lag_before"]) == (3, 12)
+    assert (document["quarantined"], document["timeline"]) == (0, [])
+
+    world.commit(new, TopicPartition(topic, 0), 7)
+    world.commit(new, TopicPartition(topic, 2), 2)
+    cli("snapshot", new, "-o", "later.csv")
+    rows = (tmp_path / "later.csv").read_text()
+    (tmp_path / "later.csv").write_text(rows.replace(f",{topic},", ",a b,", 1))
+    later = ("reconcile", "split.toml.run", "later.csv", "--after", "split.toml.run/after.parquet")
+    found = json.loads(cli(*later, "--quarantine", "aside", "--format", "json").stdout)
+    assert (found["quarantined"], found["totals"]["counts"]["exact"], found["totals"]["counts"]["ahead"]) == (1, 2, 1)
+    assert found["hints"][0].startswith("1 row(s) that can't be right were set aside in aside")
+    assert {point["group"] for point in found["timeline"]} == {new}
+
+    assert "drop --spec" in cli.fails("reconcile", "split.toml.run", "--spec", "split.toml", code=2)
+    (tmp_path / "split.toml.run" / "after.parquet").unlink()
+    assert f"snapshot {new} -o after.parquet" in cli.fails("reconcile", "split.toml.run", code=2)
+
+
+def test_one_side_alone_is_exit_2(tmp_path):
+    """A path alone that is no run directory, and none at all."""
+    cli = Cli(tmp_path)
+    for arguments in ([], ["before.csv"], ["--before", "a.csv"], ["--after", "a.csv"]):
+        assert "name BEFORE and AFTER" in cli.fails("reconcile", *arguments, code=2)
+
+
 def test_missing_and_malformed_files_are_exit_2(tmp_path):
     """A file that isn't there, or is no snapshot, is named in one line."""
     cli = Cli(tmp_path)
