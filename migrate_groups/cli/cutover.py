@@ -124,8 +124,7 @@ def migrate(
             journal.earlier(final.plan)
             run.save(spec, before, final.named, final.plan)
             done = "written and read back: START THE NEW GROUPS NOW"
-            keep_after = partial(_keep_after, writer, final.plan, run)
-            return carry_out(writer, second, final.plan, journal, done, keep_after)
+            return carry_out(writer, second, final.plan, journal, done, partial(keep_after, writer, final.plan, run))
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
@@ -146,7 +145,7 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
     return receipt.with_source_moved(each.lost for each in held if each.lost)
 
 
-def _keep_after(reader: GroupReader, plan: Plan, run: RunDir) -> None:
+def keep_after(reader: GroupReader, plan: Plan, run: RunDir) -> None:
     """Keep the new groups as they are now for ``reconcile``. They may start meanwhile: nothing waits for this."""
     from migrate_groups.migration.take import take_snapshot
 
