@@ -36,7 +36,7 @@ def mapping(spark: SparkSession) -> DataFrame:
 def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
     """Hour, source group, lag, produced, consumed, in the order of time."""
     rows = timeline.orderBy("group", "topic", "taken_at").collect()
-    hours = [(each.taken_at.astimezone(UTC) - NOON) // timedelta(hours=1) for each in rows]
+    hours = [round((each.taken_at.astimezone(UTC) - NOON) / timedelta(hours=1)) for each in rows]
     return [
         (hour, each.source_group, each.lag, each.produced, each.consumed)
         for hour, each in zip(hours, rows, strict=True)
@@ -66,6 +66,8 @@ def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping
     """One folder with every snapshot of both groups on both sides: the old group stands still, and is left."""
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
+    for each in new:  # a snapshot reads one group after the other
+        each["taken_at"] -= timedelta(milliseconds=5)
     everything = snapshot(*old, *new, *new)
     assert points(lag_timeline(everything, everything, mapping)) == [
         (0, "big", 100, None, None),
