@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
@@ -47,7 +48,8 @@ column that comes from a file nullable, but the rows are checked."""
 _REQUIRED = ("topic", "partition")
 _HEADLESS = ["group", "topic", "partition", "offset"]
 _BROKEN = "_broken"
-_FILE = "_file"
+_NUMBER = "_number"
+_TEXT = "_text_"
 PROBLEM = "_problem"
 """What is wrong with a row of `examined`: null, or a JSON object with `failures.PROBLEM_FIELDS`."""
 
@@ -116,7 +118,7 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
         rows = _from_parquet(spark, path, location)
     else:
         raise InvalidInput(f"{path}: pass files whose names end in .csv, or in .parquet, and not both in one folder")
-    return _examined(rows)
+    return rows
 
 
 def _require_last_line_end(path: Path | None) -> None:
@@ -140,20 +142,21 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     names = _HEADLESS if headless else _known_columns(path, header)
     text = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
     cells = reader.schema(text).csv(location, header=not headless, columnNameOfCorruptRecord=_BROKEN)
-    problems = [_problem(F.col(_BROKEN).isNotNull(), f"a row of {len(names)} cells")]
-    values = []
+    beginning = F.left(F.col(_BROKEN), F.lit(_MOST_SHOWN))
+    checks = [_Check(F.col(_BROKEN).isNotNull(), f"a row of {len(names)} cells", None, beginning)]
+    columns = [F.col(_BROKEN)]
     for field in SNAPSHOT:
         cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
-        value = cell.try_cast(field.dataType)
-        values.append(value.alias(field.name))
+        columns.append(cell.try_cast(field.dataType).alias(field.name))
         if field.name in names and type(field.dataType) in _FORMS:
+            written = F.col(_TEXT + field.name)
+            columns.append(cell.alias(_TEXT + field.name))
             form, expected = _FORMS[type(field.dataType)]
-            wrong = cell.isNotNull() & (~cell.rlike(form) | value.isNull())
-            problems.append(_problem(wrong, expected, field.name))
+            wrong = written.isNotNull() & (F.col(field.name).isNull() | ~written.rlike(form))
+            checks.append(_Check(wrong, expected, field.name, written))
     if headless:  # Kafka's own tool takes a row without an offset for offset 0
-        problems.append(_problem(F.col("offset").isNull(), "an offset", "offset"))
-    file = F.col("_metadata.file_path").alias(_FILE)
-    return cells.withColumn(_FILE, file).select(*values, _FILE, F.coalesce(*problems).alias(PROBLEM))
+        checks.append(_Check(F.col("offset").isNull(), "an offset", "offset", F.col("offset")))
+    return _examined(cells.select(*columns), checks)
 
 
 def _known_columns(path: str, names: list[str]) -> list[str]:
@@ -181,32 +184,49 @@ def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
                 f"expected {wanted.get(name, 'no such column in a snapshot')}"
             )
     rows = reader.schema(SNAPSHOT).parquet(location)
-    return rows.select(
-        *SNAPSHOT.names,
-        F.col("_metadata.file_path").alias(_FILE),
-        F.lit(None).cast(StringType()).alias(PROBLEM),
-    )
+    checks = [
+        _Check(F.col(field.name) < 0, _FORMS[type(field.dataType)][1], field.name, F.col(field.name))
+        for field in SNAPSHOT
+        if isinstance(field.dataType, IntegerType | LongType)
+    ]
+    return _examined(rows, checks)
 
 
-def _examined(rows: DataFrame) -> DataFrame:
-    problems = [F.col(PROBLEM)]
-    for field in SNAPSHOT:
-        column = F.col(field.name)
-        if field.name in _REQUIRED:
-            problems.append(_problem(column.isNull(), f"a {field.name}", field.name))
-        if isinstance(field.dataType, IntegerType | LongType):
-            problems.append(_problem(column < 0, _FORMS[type(field.dataType)][1], field.name))
-    problems.append(_problem(~F.col("topic").rlike(_TOPIC_NAME), "a topic's name", "topic"))
+class _Check(NamedTuple):
+    """When a row is wrong, what was expected, of which column (None: the row as a whole), and what is there instead."""
+
+    wrong: Column
+    expected: str
+    column: str | None
+    value: Column
+
+
+def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
+    """The rows with `PROBLEM`, of the first of these checks and of those that hold for any file.
+
+    Each row is asked for the number of a check only, and just a wrong one for its problem: with a problem for each
+    check, the method that Spark generates for this exceeds the 8000 bytes that a JVM compiles.
+    """
+    checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in _REQUIRED)]
+    topic = F.col("topic")
+    checks.append(_Check(~topic.rlike(_TOPIC_NAME), "a topic's name", "topic", topic))
     for name in ("group", "source_group"):
-        problems.append(_problem(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name))
+        checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
+    number = F.col(_NUMBER)
+    cells = (
+        F.input_file_name(),  # _metadata would be read for every row, with all of its fields
+        F.element_at(F.array(*(F.lit(check.column) for check in checks)), number),
+        F.element_at(F.array(*(check.value.cast(StringType()) for check in checks)), number),
+        F.element_at(F.array(*(F.lit(check.expected) for check in checks)), number),
+    )
+    problem = F.to_json(F.struct(*(cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))))
+    found = F.coalesce(*(F.when(check.wrong, F.lit(at)) for at, check in enumerate(checks, start=1)))
     metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
-    return rows.select(
-        *(metadata if name == "metadata" else name for name in SNAPSHOT.names), F.coalesce(*problems).alias(PROBLEM)
+    return rows.withColumn(_NUMBER, found).select(
+        *(metadata if name == "metadata" else name for name in SNAPSHOT.names),
+        F.when(number.isNotNull(), problem).alias(PROBLEM),
     )
 
 
-def _problem(when: Column, expected: str, name: str | None = None) -> Column:
-    value = F.left(F.col(_BROKEN), F.lit(_MOST_SHOWN)) if name is None else F.col(name)
-    cells = (F.col(_FILE), F.lit(name).cast(StringType()), value.cast(StringType()), F.lit(expected))
-    fields = (cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))
-    return F.when(when, F.to_json(F.struct(*fields)))
+def _of_any_file(name: str) -> _Check:
+    return _Check(F.col(name).isNull(), f"a {name}", name, F.col(name))
