@@ -23,7 +23,7 @@ from migrate_groups.spark.quarantine import right, set_aside
 from migrate_groups.spark.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.result import Reconciliation, conclude, moments
 from migrate_groups.spark.session import submitted_session
-from migrate_groups.spark.snapshots import examined, read_snapshots, spark_path, strict
+from migrate_groups.spark.snapshots import PROBLEM, examined, read_snapshots, spark_path, strict
 from migrate_groups.spark.timeline import lag_timeline
 
 
@@ -59,14 +59,15 @@ def run_reconcile(
         before, after = examined(spark, before_paths), examined(spark, after_paths)
         aside = (0, 0)
         if quarantine is None:
-            before, after = strict(before), strict(after)
+            # the first job goes over all rows and finds what is wrong; the next ones need not look again
+            checked, rows = (strict(before), strict(after)), (before.drop(PROBLEM), after.drop(PROBLEM))
         else:
             with _all_or_nothing(str(quarantine)):
                 aside = set_aside(before, after, str(quarantine))
-            before, after = right(before), right(after)
-        mapping = _mapping(before, split)
-        rows = [*planned]
-        found = reconcile_tables(before, after, mapping, spark.createDataFrame(rows, PLANNED) if rows else None, out)
+            checked = rows = right(before), right(after)
+        mapping = _mapping(checked[0], split)
+        to_start = [*planned]
+        found = _reconcile(checked, rows, mapping, spark.createDataFrame(to_start, PLANNED) if to_start else None, out)
     if not any(aside):
         return found
     hint = (
@@ -89,12 +90,23 @@ def reconcile_tables(
     complete): ``partition_verdict.parquet`` and ``.csv``; ``group_topic_summary`` and, where there are more than two
     moments, ``lag_timeline`` likewise (one part file each, sorted). After a failure it is gone.
     """
-    spark = before.sparkSession
+    return _reconcile((before, after), (before, after), mapping, planned, out)
+
+
+def _reconcile(
+    checked: tuple[DataFrame, DataFrame],
+    rows: tuple[DataFrame, DataFrame],
+    mapping: DataFrame | None,
+    planned: DataFrame | None,
+    out: Path | str | None,
+) -> Reconciliation:
+    """`reconcile_tables`, where ``rows`` is what ``checked`` is if nothing is wrong with any row of it."""
+    spark = rows[0].sparkSession
     with readable_failures():
         if out is not None:
             _require_new(spark, str(out))
-        cluster_id, hints, has_history = align(expected(before, mapping), after)
-        before, after = (side.fillna(cluster_id, ["cluster_id"]) for side in (before, after))
+        cluster_id, hints, has_history = align(expected(checked[0], mapping), checked[1])
+        before, after = (side.fillna(cluster_id, ["cluster_id"]) for side in rows)
         verdicts = partition_verdict(before, after, mapping, planned)
         timeline = lag_timeline(before, after, mapping) if has_history else None
         if out is None:

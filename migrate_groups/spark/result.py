@@ -128,7 +128,7 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
         totals=totals,
         topics=rows[0]["topics"],
         summary=tuple(map(_group_topic, rows[1:])),
-        worst=_worst(verdicts) if any(totals.counts[status] for status in PROBLEMS) else (),
+        worst=_worst(verdicts, rows[1 : MAX_WORST + 1]) if any(totals.counts[status] for status in PROBLEMS) else (),
         hints=(*hints, *([AHEAD_PROVES_NOTHING] if totals.counts["ahead"] else [])),
         timeline=timeline,
     )
@@ -155,9 +155,12 @@ def _group_topic(row: Row) -> GroupTopic:
     return GroupTopic._make(counts if name == "counts" else row[name] for name in GroupTopic._fields)
 
 
-def _worst(verdicts: DataFrame) -> tuple[PartitionVerdict, ...]:
+def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
+    """The worst partitions, given the worst topics: as many of these hold as many of those, whatever their number."""
+    among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (
         verdicts.where(F.col("status").isin(*PROBLEMS))
+        .where(among[0] & among[1])
         .orderBy(severity(F.col("status")), "cluster_id", "group", "topic", "partition")
         .limit(MAX_WORST)
         .select(*PartitionVerdict._fields)
