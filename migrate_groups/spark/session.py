@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from migrate_groups.errors import MissingDependency
+from migrate_groups.spark.class_data import ClassData, class_data
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 APP_NAME = "migrate-groups"
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM options that suit a small job: 9.5 s instead of 14 s for a session and its first queries on two cores. A job of
-millions of rows is better off without."""
+SMALL = 500_000
+"""Rows of both sides up to which a job is small: mostly its own start."""
 
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""JVM options that suit a small job: what they save in compiling is more than what the code then takes."""
+
+_SMALL_JOB = {
+    "spark.sql.shuffle.partitions": "2",
+    # With so few partitions there is nothing to adapt, and each query stage would be planned anew.
+    "spark.sql.adaptive.enabled": "false",
+}
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -29,15 +37,19 @@ _NEEDS_JAVA = (
 )
 
 
-def local_session(*, jvm_options: str = "", settings: dict[str, str] | None = None) -> SparkSession:
+def local_session(
+    *, small: bool = False, settings: dict[str, str] | None = None, archives: Path | None = None
+) -> SparkSession:
     """A session on all cores of this machine that listens on loopback only and leaves no files behind.
 
     What the JVM says on stdout and stderr, its banner included, goes to an unnamed temporary file, so that a terminal
     shows nothing but our own lines. If this process has a session already, that one is returned as it is.
 
     Args:
-        jvm_options: options for the JVM, such as `QUICK_START`.
+        small: for a job of few rows (`SMALL`), which then takes half the time.
         settings: further Spark settings, which win over ours.
+        archives: a folder to keep Spark's classes in (`class_data`): the exit of the first process that uses it takes
+            10 s more, and the start of every later one half the time.
 
     Raises:
         MissingDependency: PySpark or Java 17 is not there.
@@ -50,10 +62,12 @@ def local_session(*, jvm_options: str = "", settings: dict[str, str] | None = No
     if SparkSession.getActiveSession() is None:
         # spark.driver.host alone does not keep Spark from resolving the host's name, which is slow without a DNS server
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        conf = SparkConf(loadDefaults=False).setAll([*(_local_settings(jvm_options) | (settings or {})).items()])
+        wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
+        jvm_options = QUICK_START if small else ""
         if SparkContext._gateway is None:  # a session that was stopped leaves its JVM behind, for the next one
-            SparkContext._ensure_initialized(gateway=_start_jvm(conf), conf=conf)
-        SparkContext(conf=conf)
+            gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
+            SparkContext._ensure_initialized(gateway=gateway)
+        SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
     return submitted_session()
 
 
@@ -73,18 +87,18 @@ def submitted_session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def _local_settings(jvm_options: str) -> dict[str, str]:
+def _local_settings() -> dict[str, str]:
     cores = os.cpu_count() or 1
     return {
         "spark.master": "local[*]",
         "spark.app.name": APP_NAME,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": jvm_options,
+        "spark.driver.memory": f"{min(1 + cores // 2, 30)}g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": str(max(4, cores)),
+        "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution joins those that are small
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"{APP_NAME}-warehouse"),
         # the file system with checksums leaves .crc files about and can't read a name with a colon (HADOOP-14217)
@@ -93,10 +107,34 @@ def _local_settings(jvm_options: str) -> dict[str, str]:
     }
 
 
-def _start_jvm(conf: SparkConf) -> Any:
+def _class_data(archives: Path) -> ClassData | None:
+    import pyspark
+
+    # as Spark's own scripts find it
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return class_data(archives, java=Path(java), spark=Path(pyspark.__file__).parent / "jars") if java else None
+
+
+def _start_jvm(settings: dict[str, str], options: str, classes: ClassData | None) -> Any:
+    if classes is None:
+        return _launch(settings, options)
+    try:
+        gateway = _launch(settings, f"{options} {classes.options}")
+    except MissingDependency:
+        gateway = _launch(settings, options)
+        classes.give_up()
+        return gateway
+    classes.keep(gateway.proc)
+    return gateway
+
+
+def _launch(settings: dict[str, str], options: str) -> Any:
+    from pyspark import SparkConf
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
+    conf = SparkConf(loadDefaults=False).setAll([*settings.items(), ("spark.driver.extraJavaOptions", options)])
     with tempfile.TemporaryFile() as log:
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate_groups.spark.session import QUICK_START, local_session
+from migrate_groups.spark.session import local_session
 from migrate_groups.spark.snapshots import SNAPSHOT
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
@@ -33,8 +33,8 @@ DEFAULTS: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one session of all these tests."""
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
-    with local_session(jvm_options=QUICK_START, settings=settings) as session:
+    settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    with local_session(small=True, settings=settings) as session:
         yield session
 
 

@@ -68,7 +68,7 @@ def test_a_jvm_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     import os
 
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
-    done = in_a_new_process(tmp_path, "print(local_session(jvm_options=QUICK_START).range(3).count())", **environment)
+    done = in_a_new_process(tmp_path, "print(local_session(small=True).range(3).count())", **environment)
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
     assert not [*tmp_path.iterdir()]
 

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.spark.class_data import class_data
+from tests.spark.test_session import in_a_new_process
+
+COUNT = "session = local_session(small=True, archives=Path('archives'))\nprint(session.range(3).count())"
+USED = """
+import subprocess
+from pyspark import SparkContext
+pid = SparkContext._gateway.proc.pid
+print(any(".jsa" in line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "archives" in line))
+"""
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where a first process has run, and left its archive."""
+    made = tmp_path_factory.mktemp("spaces in the path")
+    done = in_a_new_process(made, COUNT, **environment())
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+    return made
+
+
+def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> None:
+    """One archive with its final name, none half-made; the next JVM has it mapped."""
+    [archive] = (folder / "archives").iterdir()
+    assert archive.suffix == ".jsa"
+    assert archive.stat().st_size > 10_000_000
+    done = in_a_new_process(folder, COUNT + USED, **environment())
+    assert (done.stdout, done.stderr, done.returncode) == ("3\nTrue\n", "", 0)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "garbled"])
+def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
+    """It is passed over, without a word."""
+    [archive] = (folder / "archives").glob("*.jsa")
+    whole = archive.read_bytes()
+    half = len(whole) // 2
+    broken = whole[:half] if damage == "cut short" else whole[:half] + bytes(100_000) + whole[half + 100_000 :]
+    assert broken != whole
+    archive.chmod(0o644)
+    archive.write_bytes(broken)
+    done = in_a_new_process(folder, COUNT, **environment())
+    archive.write_bytes(whole)
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+
+
+@pytest.mark.parametrize("option", ["", "-NoSuchOption"])
+def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) -> None:
+    """Whether it says nothing or does not start with the option: an empty file keeps the next start from trying."""
+    instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
+    done = in_a_new_process(tmp_path, instead + COUNT, **environment())
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+    [archive] = (tmp_path / "archives").iterdir()
+    assert archive.stat().st_size == 0
+
+
+def test_a_folder_that_cannot_be_made_is_no_failure(tmp_path: Path) -> None:
+    """Then there is no archive."""
+    (tmp_path / "file").write_text("")
+    assert class_data(tmp_path / "file", java=tmp_path, spark=tmp_path) is None
+
+
+def test_another_java_or_pyspark_has_an_archive_of_its_own(tmp_path: Path) -> None:
+    """And one that is replaced in its place is another."""
+    (tmp_path / "java").write_text("")
+    first = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
+    assert class_data(tmp_path, java=tmp_path / "java", spark=tmp_path) == first
+    os.utime(tmp_path / "java", (0, 0))
+    assert class_data(tmp_path, java=tmp_path / "java", spark=tmp_path) != first
