@@ -3,14 +3,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
@@ -20,7 +16,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.job import main, run_reconcile
 from migrate_groups.spark.mapping import Split
 from migrate_groups.spark.reconcile import STATUSES, count_column
-from migrate_groups.spark.session import QUICK_START
+from tests.support.spark_cluster import spark_cluster
 
 CsvFile = Callable[..., str]
 HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"
@@ -187,40 +183,21 @@ def test_an_error_is_one_line_and_an_exit_code(
     assert capsys.readouterr() == ("", "")
 
 
-def submit(package: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A real spark-submit with one worker thread, and the package as a zip."""
-    spark_submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK_START,
-        "spark.sql.shuffle.partitions": "2",
-    }
-    options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
-    return subprocess.run(
-        [spark_submit, "--master", "local[1]", *options, "--py-files", package, SCRIPT, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-
-
-def test_spark_submit(split: str, after: str, broken: str, tmp_path: Path) -> None:
-    """The three-line file with the package as a zip: exit code 0 or 6, and the totals as one line of JSON."""
+def test_a_cluster_runs_the_job(split: str, after: str, broken: str, tmp_path: Path) -> None:
+    """The three-line file on a master and two workers, with the package as a zip: both workers take part; exit code 0
+    or 6, the tables, and the totals as one line of JSON."""
     package, folder = tmp_path / "package.zip", tmp_path / "cwd"
     source = Path(migrate_groups.__file__).parent
     folder.mkdir()
     with zipfile.ZipFile(package, "w") as archive:
         for path in source.rglob("*.py"):
             archive.write(path, Path("migrate_groups") / path.relative_to(source))
-    good = submit(package, folder, split, after, "--out", str(tmp_path / "out"))
-    assert (good.returncode, json.loads(good.stdout)["clean"]) == (0, True), good.stderr
-    assert (tmp_path / "out" / "partition_verdict.parquet" / "_SUCCESS").exists()
-    bad = submit(package, folder, split, broken)
+    with spark_cluster(tmp_path) as cluster:
+        good = cluster.submit(SCRIPT, split, after, "--out", str(tmp_path / "out"), package=package, cwd=folder)
+        assert (good.returncode, json.loads(good.stdout)["clean"]) == (0, True), good.stderr
+        assert (tmp_path / "out" / "partition_verdict.parquet" / "_SUCCESS").exists()
+        assert cluster.took_part() == [True, True]
+        bad = cluster.submit(SCRIPT, split, broken, package=package, cwd=folder)
     result = json.loads(bad.stdout)
     assert (bad.returncode, result["clean"], result["worst"]) == (6, False, "missing"), bad.stderr
     assert result["counts"] == dict.fromkeys(STATUSES, 0) | {"behind": 1, "missing": 1, "exact": 1}

@@ -1,0 +1,109 @@
+"""A real Spark cluster on loopback: a standalone master and two workers, processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from migrate_groups.spark.session import QUICK_START
+
+_SPARK = Path(pyspark.__file__).parent / "bin"
+_PATIENCE_S = 90
+# Loopback only, in the web pages as well; no REST server, whose port is fixed.
+_ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_START} -Dspark.master.rest.enabled=false",
+    "PYSPARK_PYTHON": sys.executable,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkCluster:
+    """``url`` is the master's; each worker has one core, and a folder where its executors leave their logs."""
+
+    url: str
+    workers: tuple[Path, Path]
+
+    def submit(self, main: Path, *arguments: str, package: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run a Python file with ``spark-submit``, to its end."""
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.executor.extraJavaOptions": QUICK_START,
+            "spark.executor.memory": "512m",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
+        command = [_SPARK / "spark-submit", "--master", self.url, *options, "--py-files", package, main, *arguments]
+        with _process(*map(str, command), cwd=cwd) as process:
+            out, err = process.communicate(timeout=_PATIENCE_S)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def took_part(self) -> list[bool]:
+        """Whether each worker has run an executor."""
+        return [any(worker.glob("app-*/*/stderr")) for worker in self.workers]
+
+
+@contextmanager
+def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
+    """Start one; all its processes are gone afterwards, whatever happens meanwhile."""
+    with ExitStack() as stack:
+        log = folder / "master.log"
+        start = ("spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        master = stack.enter_context(_daemon(*start, "--webui-port", "0", log=log))
+        [url] = _said(master, log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)", times=1)
+        workers = (folder / "worker-1", folder / "worker-2")
+        for work in workers:
+            start = ("spark-class", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0")
+            sizes = ("--cores", "1", "--memory", "512m", "--webui-port", "0", "--work-dir", str(work))
+            stack.enter_context(_daemon(*start, *sizes, url, log=work.with_suffix(".log")))
+        _said(master, log, r"Registering worker (\S+)", times=2)
+        yield SparkCluster(url=url, workers=workers)
+
+
+@contextmanager
+def _daemon(script: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[str]]:
+    with log.open("w") as file, _process(str(_SPARK / script), *arguments, stdout=file, stderr=file) as process:
+        yield process
+
+
+@contextmanager
+def _process(*command: str, cwd: Path | None = None, **streams: object) -> Iterator[subprocess.Popen[str]]:
+    """A process in a session of its own, ended with all that it has started there (a worker's executors)."""
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, **_ENVIRONMENT},
+        text=True,
+        start_new_session=True,
+        **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams),
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _said(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
+    """Wait until a process has said something so many times, and return what the pattern's group holds."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while len(found := re.findall(pattern, log.read_text())) < times:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain for {times} of {pattern!r}:\n{log.read_text()}")
+        time.sleep(0.1)
+    return found
