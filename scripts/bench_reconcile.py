@@ -1,0 +1,291 @@
+"""Measure reconcile against the same query in DuckDB: scripts/test makes .venv, then .venv/bin/python this file.
+
+For every size it generates a split file and a snapshot of the new groups, of that many rows each, with some rows of
+every status. Then whole processes take turns, each from its start to its exit: ``migrate-groups reconcile`` (Python,
+the JVM's start, Spark, the job; never the first run, which keeps Spark's classes) and a Python that runs the query in
+DuckDB. Their totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of
+``partition_verdict`` is compared with DuckDB's.
+
+Wall-clock time tells little on a machine that others use, so the CPU time of each process and its children is there,
+too. Prints a line a run and a table at the end; ``--json`` has all of it. Exit 1 where a result differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+
+SIZES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000, "10M": 10_000_000, "50M": 50_000_000}
+MOST_COMPARED_BY_ROW = 10_000_000
+STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
+SUMS = ("lag_before", "lag_after", "produced", "consumed")
+
+# A thousand partitions a group: 50 topics of 20. One in a thousand has each kind of defect, three in ten are ahead.
+_ROWS = """
+    SELECT 'bench-cluster' AS cluster_id, make_timestamptz(1795176000123456) AS taken_at,
+        'new-' || i // 1000 AS "group", 'old-' || i // 10000 AS source_group,
+        'Empty' AS group_state, 'classic' AS group_type,
+        'topic-' || i // 20 % 50 AS topic, 'topic-id-' || i // 20 % 50 AS topic_id, (i % 20)::INT AS "partition",
+        CASE WHEN fate NOT IN (4, 5) THEN 1000 + hash(i) % 1000000000 END::BIGINT AS "offset",
+        7::INT AS leader_epoch, '' AS metadata, (hash(i) % 1000)::BIGINT AS log_start_offset,
+        (1000 + hash(i) % 1000000000 + hash(i + 1) % 5000)::BIGINT AS log_end_offset, fate
+    FROM (SELECT i, hash(i, 'fate') % 1000 AS fate FROM range({rows}) AS numbers(i))"""
+_BEFORE = "SELECT * EXCLUDE (fate) FROM ({rows})"
+_AFTER = """
+    SELECT * EXCLUDE (fate) REPLACE (
+        NULL::VARCHAR AS source_group,
+        CASE fate WHEN 3 THEN 'recreated' ELSE topic_id END AS topic_id,
+        CASE WHEN fate = 1 THEN "offset" - 1 WHEN fate = 4 THEN 5000 WHEN fate < 700 THEN "offset"
+            ELSE "offset" + fate::BIGINT END AS "offset",
+        CASE fate WHEN 2 THEN "offset" + 9 ELSE log_start_offset END AS log_start_offset,
+        log_end_offset + fate::BIGINT AS log_end_offset)
+    FROM ({rows}) WHERE fate <> 0"""
+_AS_CSV = """
+    SELECT * REPLACE (strftime(taken_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ') AS taken_at) FROM ({rows})"""
+
+# What spark/reconcile.py says, in another language; the latest row of each side counts.
+_VERDICTS = """
+    WITH sides AS (
+        SELECT *, 'before' AS side FROM {before}
+        UNION ALL BY NAME
+        SELECT *, 'after' AS side FROM {after} WHERE "group" IN (SELECT "group" FROM {before})
+    ), pairs AS (
+        SELECT cluster_id, "group", topic, "partition",
+            max_by(row, taken_at) FILTER (side = 'before') AS before,
+            max_by(row, taken_at) FILTER (side = 'after') AS after
+        FROM (
+            SELECT *, struct_pack("offset", log_start_offset, log_end_offset, topic_id, source_group) AS row FROM sides
+        )
+        GROUP BY ALL
+    ), compared AS (
+        SELECT *, coalesce(before.topic_id <> after.topic_id, false) AS recreated,
+            before.offset AS before_offset, after.offset AS after_offset
+        FROM pairs
+    )
+    SELECT cluster_id, "group", before.source_group AS source_group, topic, "partition",
+        CASE WHEN after_offset < after.log_start_offset THEN 'below-log-start'
+            WHEN before_offset IS NULL AND after_offset IS NULL THEN 'no-commit'
+            WHEN after_offset IS NULL THEN 'missing'
+            WHEN before_offset IS NULL OR recreated THEN 'unexpected'
+            WHEN after_offset < before_offset THEN 'behind'
+            WHEN after_offset > before_offset THEN 'ahead' ELSE 'exact' END AS status,
+        before_offset, after_offset,
+        before.log_end_offset - before_offset AS lag_before, after.log_end_offset - after_offset AS lag_after,
+        CASE WHEN NOT recreated THEN after.log_end_offset - before.log_end_offset END AS produced,
+        CASE WHEN NOT recreated THEN after_offset - before_offset END AS consumed
+    FROM compared"""
+VERDICT_COLUMNS = (
+    'cluster_id, "group", source_group, topic, "partition", status, before_offset, after_offset, '
+    "lag_before, lag_after, produced, consumed"
+)
+_CSV_TYPES = {
+    **dict.fromkeys(["cluster_id", "group", "source_group", "group_state", "group_type"], "VARCHAR"),
+    **dict.fromkeys(["topic", "topic_id", "metadata"], "VARCHAR"),
+    **dict.fromkeys(["offset", "log_start_offset", "log_end_offset"], "BIGINT"),
+    **dict.fromkeys(["partition", "leader_epoch"], "INTEGER"),
+    "taken_at": "TIMESTAMPTZ",
+}
+
+
+class Run(NamedTuple):
+    """One process: wall-clock and CPU seconds, peak resident memory of its largest process in MB, what it found."""
+
+    seconds: float
+    cpu_seconds: float
+    megabytes: int
+    totals: dict[str, int]
+
+
+def generate(rows: int, folder: Path, *, kind: str) -> tuple[Path, Path]:
+    """Write a split file and a snapshot taken after it; ``kind`` is csv or parquet."""
+    made = []
+    everything = _ROWS.format(rows=rows)
+    for name, query in (("before", _BEFORE), ("after", _AFTER)):
+        made.append(folder / f"{name}.{kind}")
+        selected, options = query.format(rows=everything), "FORMAT parquet"
+        if kind == "csv":
+            selected, options = _AS_CSV.format(rows=selected), "FORMAT csv, HEADER"
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY ({selected}) TO '{made[-1]}' ({options})")
+    return made[0], made[1]
+
+
+def verdicts(before: Path, after: Path) -> str:
+    """The query for what ``partition_verdict`` must be."""
+    return _VERDICTS.format(before=_table(before), after=_table(after))
+
+
+def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
+    """What the query finds: partitions, the count of each status, and the sums of lags and changes.
+
+    Beyond so much memory DuckDB writes to ``before``'s folder.
+    """
+    counts = ", ".join(f"count(*) FILTER (status = '{status}')" for status in STATUSES)
+    sums = ", ".join(f"sum({name})" for name in SUMS)
+    with duckdb.connect() as connection:
+        connection.execute(f"SET temp_directory = '{before.parent}'; SET memory_limit = '{memory}'")
+        found = connection.execute(f"SELECT count(*), {counts}, {sums} FROM ({verdicts(before, after)})").fetchone()
+    return dict(zip(("partitions", *STATUSES, *SUMS), map(int, found or ()), strict=True))
+
+
+def fingerprint(rows: str) -> tuple[Any, ...]:
+    """The number of rows, and two sums over a hash of each, whatever their order: equal for equal tables."""
+    with duckdb.connect() as connection:
+        query = f"SELECT count(*), sum(h), bit_xor(h) FROM (SELECT hash({VERDICT_COLUMNS}) AS h FROM ({rows}))"
+        found = connection.execute(query).fetchone()
+    return found or ()
+
+
+def _table(path: Path) -> str:
+    if path.suffix == ".csv":
+        return f"read_csv('{path}', header = true, types = {_CSV_TYPES})"
+    return f"read_parquet('{path}')"
+
+
+def with_spark(before: Path, after: Path, *options: str) -> Run:
+    """Run our command."""
+    command = [sys.executable, "-m", "migrate_groups", "reconcile", str(before), str(after), "--format", "json"]
+    measured, said = _measured([*command, *options])
+    found = json.loads(said)["totals"]
+    return Run(*measured, {key: found["counts"].get(key, found.get(key)) for key in ("partitions", *STATUSES, *SUMS)})
+
+
+def with_duckdb(before: Path, after: Path, memory: str) -> Run:
+    """Run the query in a process of its own."""
+    command = [sys.executable, __file__, "--query", str(before), str(after), "--duckdb-memory", memory]
+    measured, said = _measured(command)
+    return Run(*measured, json.loads(said))
+
+
+def _measured(command: Sequence[str]) -> tuple[tuple[float, float, int], str]:
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        cpu: dict[int, float] = {}
+        memory: dict[int, int] = {}
+        while process.poll() is None:
+            for pid in _family(process.pid):
+                with suppress(OSError, ValueError, IndexError):
+                    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+                    cpu[pid] = sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+                    memory[pid] = int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
+            time.sleep(0.05)
+        seconds = time.perf_counter() - start
+        out.seek(0), err.seek(0)
+        if process.returncode not in (0, 6):
+            sys.exit(f"{' '.join(command)} exited with {process.returncode}: {err.read()}")
+        return (round(seconds, 2), round(sum(cpu.values()), 2), max(memory.values())), out.read()
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from _family(int(child))
+
+
+def measure(size: str, kind: str, runs: int, folder: Path, memory: str) -> dict[str, Any]:
+    """Measure one size, and say so on the way."""
+    work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
+    try:
+        before, after = generate(SIZES[size], work, kind=kind)
+        sides: dict[str, list[Run]] = {"spark": [], "duckdb": []}
+        for number in range(runs):
+            for name in sides:
+                ran = with_spark(before, after) if name == "spark" else with_duckdb(before, after, memory)
+                sides[name].append(ran)
+                last, load = sides[name][-1], os.getloadavg()[0]
+                print(
+                    f"{size} {kind} {number + 1} {name:6} {last.seconds:8.2f} s {last.cpu_seconds:8.2f} s CPU "
+                    f"{last.megabytes:6} MB  load {load:.1f}",
+                    flush=True,
+                )
+        equal = all(run.totals == sides["duckdb"][0].totals for runs in sides.values() for run in runs)
+        print(f"{size} {kind} totals equal: {equal}", flush=True)
+        if SIZES[size] <= MOST_COMPARED_BY_ROW:
+            tables = with_spark(before, after, "--output", str(work / "out"))
+            written = f"read_parquet('{work}/out/partition_verdict.parquet/*.parquet')"
+            same_rows = fingerprint(f"FROM {written}") == fingerprint(verdicts(before, after))
+            print(f"{size} {kind} with tables {tables.seconds:.2f} s, every row equal: {same_rows}", flush=True)
+            equal = equal and same_rows
+        return {
+            "size": size,
+            "kind": kind,
+            "bytes": before.stat().st_size + after.stat().st_size,
+            "equal": equal,
+            **{name: _summed_up(runs) for name, runs in sides.items()},
+        }
+    finally:
+        shutil.rmtree(work)
+
+
+def _summed_up(runs: Sequence[Run]) -> dict[str, Any]:
+    seconds = [run.seconds for run in runs]
+    return {
+        "seconds": statistics.median(seconds),
+        "least": min(seconds),
+        "most": max(seconds),
+        "cpu_seconds": statistics.median(run.cpu_seconds for run in runs),
+        "megabytes": max(run.megabytes for run in runs),
+        "runs": [run._asdict() for run in runs],
+    }
+
+
+def main() -> int:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10k,1M,10M,50M", help="rows of each file: some of " + ",".join(SIZES))
+    parser.add_argument("--csv", default="", metavar="SIZES", help="measure these as CSV as well")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the generated files go; 50M take some 3 GB")
+    parser.add_argument("--duckdb-memory", default="80%", metavar="8GB")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--query", nargs=2, type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.query:
+        print(json.dumps(totals(*options.query, options.duckdb_memory)))
+        return 0
+    wanted = [
+        (size, kind)
+        for kind in ("parquet", "csv")
+        for size in (options.csv if kind == "csv" else options.sizes).split(",")
+        if size
+    ]
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        with_spark(*generate(100, Path(folder), kind="csv"))
+        found = [measure(size, kind, options.runs, Path(folder), options.duckdb_memory) for size, kind in wanted]
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "duckdb": duckdb.__version__}
+    if options.json:
+        options.json.write_text(json.dumps({**machine, "sizes": found}, indent=1) + "\n")
+    print("\nrows  format   Spark s (least-most)  DuckDB s (least-most)  ratio  CPU s: Spark, DuckDB  peak MB  equal")
+    for each in found:
+        ours, theirs = each["spark"], each["duckdb"]
+        print(
+            f"{each['size']:5} {each['kind']:8} {_span(ours):21} {_span(theirs):22} "
+            f"{ours['seconds'] / theirs['seconds']:5.1f}  {ours['cpu_seconds']:12.1f} {theirs['cpu_seconds']:7.1f} "
+            f"{ours['megabytes']:8}  {each['equal']}"
+        )
+    return 0 if all(each["equal"] for each in found) else 1
+
+
+def _span(side: dict[str, Any]) -> str:
+    return f"{side['seconds']:.1f} ({side['least']:.1f}-{side['most']:.1f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
