@@ -65,7 +65,10 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.count_if(~is_before).alias("after"),
         F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
     )
-    by_cluster = moments.groupBy("group", "cluster_id").agg(*_sums(), F.count("taken_at").alias("moments"))
+    # one exchange for both of the next two
+    by_cluster = (
+        moments.repartition("group").groupBy("group", "cluster_id").agg(*_sums(), F.count("taken_at").alias("moments"))
+    )
     groups = by_cluster.groupBy("group").agg(
         *_sums(),
         F.max("moments").alias("moments"),
