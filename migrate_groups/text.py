@@ -25,3 +25,9 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def cut(text: str, most: int) -> str:
+    """Return text on one line, of at most ``most`` characters; the last is ``…`` where there were more."""
+    text = one_line(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
