@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from migrate_groups.text import counted, cut
@@ -51,11 +52,14 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return a table of ``number`` rows, each a ``thing``; a column whose name ends in ``>`` is right-aligned."""
+    """Return the first rows of a table, and how many of its ``number`` are left out, each a ``thing``.
+
+    A column whose name ends in ``>`` is aligned to the right.
+    """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
-    shown = (row for _, row in zip(range(size.rows), rows, strict=False))
+    shown = list(islice(rows, size.rows))
     lines = "\n".join(_lines([[name.removesuffix(" >") for name in header], sides, *shown]))
-    rest = more(number - size.rows, thing)
+    rest = more(number - len(shown), thing)
     return f"{lines}\n\n{rest}" if rest else lines
 
 

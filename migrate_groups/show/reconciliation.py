@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from migrate_groups.show import verdicts as in_words
 from migrate_groups.show.tables import cell, table
 from migrate_groups.text import counted
 
@@ -24,8 +25,8 @@ def terminal(found: Reconciliation) -> RenderableType:
         "group", "topic", "verdict", partitions=">", lag_before=">", lag_after=">", produced=">", consumed=">"
     )
     for each in found.summary[:_MOST_ROWS]:
-        summary.add_row(cell(each.group or "-"), each.topic or "-", _verdict(each), *_numbers(each))
-    summary.add_row("total", "", _verdict(found.totals), *_numbers(found.totals), style="bold")
+        summary.add_row(cell(each.group or "-"), each.topic or "-", in_words.tally(each.counts), *_numbers(each))
+    summary.add_row("total", "", in_words.tally(found.totals.counts), *_numbers(found.totals), style="bold")
     lines: list[RenderableType] = [summary]
     rest = found.topics - _MOST_ROWS
     if rest > 0:
@@ -33,7 +34,7 @@ def terminal(found: Reconciliation) -> RenderableType:
     if found.worst:
         worst = table("group", "partition", "status", before=">", after=">", reason="<")
         for partition in found.worst:
-            offsets = (_number(partition.before_offset), _number(partition.after_offset))
+            offsets = (in_words.number(partition.before_offset), in_words.number(partition.after_offset))
             name = f"{partition.topic}-{partition.partition}"
             worst.add_row(cell(partition.group), name, partition.status, *offsets, cell(partition.reason or ""))
         lines.append(worst)
@@ -59,14 +60,6 @@ def document(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _verdict(each: GroupTopic) -> str:
-    return ", ".join(f"{number:,} {status}" for status, number in each.counts.items() if number)
-
-
 def _numbers(each: GroupTopic) -> tuple[str, ...]:
     numbers = (each.partitions, each.lag_before, each.lag_after, each.produced, each.consumed)
-    return tuple(_number(number) for number in numbers)
-
-
-def _number(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
+    return tuple(map(in_words.number, numbers))

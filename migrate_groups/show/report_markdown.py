@@ -1,0 +1,106 @@
+"""A reconciliation as a comment on a pull request: the verdict and what is wrong first, then every topic, folded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from migrate_groups.show import comment
+from migrate_groups.show import verdicts as in_words
+from migrate_groups.show.comment import Size
+from migrate_groups.text import counted, cut
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
+
+_FIGURES = ("lag before >", "lag after >", "produced >", "consumed >")
+
+
+def report(found: Reconciliation, summary_file: str | None = None) -> str:
+    """Return the reconciliation as GitHub's Markdown, at most 64,000 bytes.
+
+    Args:
+        found: what reconcile found.
+        summary_file: where every group and topic stands, if that has been written.
+    """
+    return comment.fitting(lambda size: _blocks(found, summary_file, size))
+
+
+def _blocks(found: Reconciliation, summary_file: str | None, size: Size) -> Iterator[str]:
+    where, groups = in_words.where(found), in_words.by_group(found.summary)
+    yield f"### Reconciled: {counted(found.totals.partitions, 'partition')} ({in_words.tally(found.totals.counts)})"
+    yield f"**{'clean' if found.clean else 'broken'}**: {in_words.conclusion(found)}."
+    if size is not comment.WHOLE or found.topics > len(found.summary):
+        yield _where_all_is(summary_file, size)
+    yield "\n".join(f"- {_note(note, size)}" for note in in_words.notes(found)[: size.rows])
+    yield comment.table(["", "partitions >", *_FIGURES], [["total", *_figures(found.totals)]], 1, size, "total")
+    yield _worst(found, where, size)
+    for rows in groups[: size.rows]:
+        yield _group(where(rows[0]), rows, size)
+    yield comment.more(len(groups) - size.rows, "group")
+    yield comment.more(found.topics - len(found.summary), "topic")
+    yield _timeline(in_words.history(found.timeline), where, size)
+    yield _meanings(found.totals, size)
+
+
+def _where_all_is(summary_file: str | None, size: Size) -> str:
+    if summary_file:
+        return f"**Cut to fit a comment**: {comment.code(summary_file, size)} has every group and topic."
+    return "**Cut to fit a comment**: `-o OUT` writes every group, topic and partition."
+
+
+def _note(note: str, size: Size) -> str:
+    """Return a sentence in which what stands between backticks is code."""
+    parts = enumerate(cut(note, size.characters).split("`"))
+    return "".join((comment.code if place % 2 else comment.prose)(part, size) for place, part in parts if part)
+
+
+def _figures(row: GroupTopic) -> list[str]:
+    figures = (row.partitions, row.lag_before, row.lag_after, row.produced, row.consumed)
+    return [in_words.number(figure) for figure in figures]
+
+
+def _worst(found: Reconciliation, where: Callable[[PartitionVerdict], str], size: Size) -> str:
+    rows = (
+        (
+            comment.code(where(each), size),
+            comment.code(f"{each.topic}-{each.partition}", size),
+            each.status,
+            in_words.number(each.before_offset),
+            in_words.number(each.after_offset),
+            comment.prose(each.reason or "", size),
+        )
+        for each in found.worst
+    )
+    header = ("group", "partition", "verdict", "offset before >", "offset after >", "reason")
+    return comment.table(header, rows, found.problems, size, "such partition") if found.worst else ""
+
+
+def _group(name: str, topics: Sequence[GroupTopic], size: Size) -> str:
+    counts: Counter[str] = sum((Counter(row.counts) for row in topics), Counter())
+    rows = ((comment.code(row.topic or "-", size), in_words.tally(row.counts), *_figures(row)) for row in topics)
+    table = comment.table(("topic", "verdict", "partitions >", *_FIGURES), rows, len(topics), size, "topic")
+    return comment.folded(
+        f"{comment.html_code(name, size)}: {counted(len(topics), 'topic')} ({in_words.tally(counts)})", table
+    )
+
+
+def _timeline(history: Sequence[Sequence[Moment]], where: Callable[[Moment], str], size: Size) -> str:
+    rows = (
+        (
+            comment.code(where(moments[0]), size),
+            "(all)" if moments[0].topic is None else comment.code(moments[0].topic, size),
+            f"{len(moments):,}",
+            *(in_words.number(lag) for lag in (moments[0].lag, in_words.highest(moments), moments[-1].lag)),
+        )
+        for moments in history
+    )
+    header = ("group", "topic", "moments >", "lag at first >", "at most >", "at last >")
+    table = comment.table(header, rows, len(history), size, "group or topic")
+    return comment.folded("lag over time", table) if history else ""
+
+
+def _meanings(totals: GroupTopic, size: Size) -> str:
+    rows = [(status, meaning) for status, meaning in in_words.MEANING.items() if totals.counts[status]]
+    return comment.folded("what the verdicts say", comment.table(("verdict", "says"), rows, len(rows), size, "verdict"))
