@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.console import talk
+from migrate_groups.cli.reports import ReportFormatOption, show_reconciliation
 from migrate_groups.errors import HandOverBroken, InvalidInput, UsageError
 from migrate_groups.text import counted
 
@@ -45,15 +44,13 @@ def reconcile(
     ] = None,
     spec: Annotated[Path | None, typer.Option("--spec", help="The split, where BEFORE is the old group's.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables.")
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables and the reports.")
     ] = None,
     quarantine: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="A new folder for rows that can't be right; otherwise one stops the job."),
     ] = None,
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="How the verdict is shown.")
-    ] = "table",
+    output_format: ReportFormatOption = "table",
 ) -> None:
     """Compare offsets and lag before and after, with Spark.
 
@@ -79,14 +76,7 @@ def reconcile(
             out=output,
             quarantine=quarantine,
         )
-    from migrate_groups.show import reconciliation
-
-    if output_format == "json":
-        sys.stdout.write(json.dumps(reconciliation.document(found), indent=1) + "\n")
-    else:
-        show(reconciliation.terminal(found))
-    if output:
-        talk(f"tables written to {output}")
+    show_reconciliation(found, output_format, output)
     if found.quarantined:
         talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")
     if not found.clean:

@@ -37,8 +37,12 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     done = cli("reconcile", "split.parquet", "after.csv", "-o", "tables")
     assert "2 exact" in done.stdout
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {
-        f"{name}.{kind}" for name in ("partition_verdict", "group_topic_summary") for kind in ("csv", "parquet")
+        *(f"{name}.{kind}" for name in ("partition_verdict", "group_topic_summary") for kind in ("csv", "parquet")),
+        "report.md",
+        "report.html",
     }
+    assert "### Reconciled: 2 partitions (2 exact)" in (tmp_path / "tables" / "report.md").read_text()
+    assert f"<code>{new}</code>" in (tmp_path / "tables" / "report.html").read_text()
     assert "exists already" in cli.fails("reconcile", "split.parquet", "after.csv", "-o", "tables", code=2)
 
     world.commit(new, TopicPartition(topic, 1), 2)
@@ -48,6 +52,8 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     assert not document["clean"]
     assert (document["totals"]["counts"]["exact"], document["totals"]["counts"]["behind"]) == (1, 1)
     assert (document["worst"][0]["topic"], document["worst"][0]["partition"]) == (topic, 1)
+    report = cli("reconcile", "split.parquet", "later.parquet", "--format", "markdown", code=6).stdout
+    assert f"| `{new}` | `{topic}-1` | behind | 4 | 2 | 2 records will be processed again |" in report
 
 
 def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, world):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
@@ -17,9 +16,7 @@ from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.show import markdown, terminal
 from migrate_groups.text import one_line
-
-MOST = 65_536
-ZERO_WIDTH_SPACE = "\u200b"
+from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 
 
 def change(partition: int = 0, *, group: str = "new", before: int | None = None, after: int = 5, **more) -> Change:
@@ -40,56 +37,9 @@ def plan(*changes: Change, checks: tuple[Check, ...] = (), cluster_id: str = "cl
     return Plan(cluster_id=cluster_id, options=WriteOptions(), changes=sorted_changes(changes), checks=checks)
 
 
-class Page(HTMLParser):
-    """A rendered comment: the tables' cells, the folds' summaries, the list, code, and the text outside of code."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[list[list[str]]] = []
-        self.summaries: list[str] = []
-        self.items: list[str] = []
-        self.code: list[str] = []
-        self.prose = ""
-        self.tags: set[str] = set()
-        self._open: list[list[str]] = []
-        self.feed(MarkdownIt("commonmark").enable("table").render(text))
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        if tag == "table":
-            self.tables.append([])
-        if tag == "tr":
-            self.tables[-1].append([])
-        for name, opened in {
-            "td": lambda: self.tables[-1][-1],
-            "summary": lambda: self.summaries,
-            "li": lambda: self.items,
-            "code": lambda: self.code,
-        }.items():
-            if tag == name:
-                opened().append("")
-                self._open.append(opened())
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "summary", "li", "code"):
-            self._open.pop()
-
-    def handle_data(self, data):
-        for opened in self._open:
-            opened[-1] += data
-        if not any(opened is self.code for opened in self._open):
-            self.prose += data
-
-
 TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
     "table", "thead", "tbody", "tr", "th", "td"
 }  # fmt: skip
-TEXT = st.text(
-    st.sampled_from("|`*_~<>&@#$[]()\\!:/.\n\r\t \"'-+=ab1é漢\u202e\x00\x1b")
-    | st.characters(exclude_categories=["Cs"]),
-    max_size=30,
-)
-NAME = TEXT.filter(bool)
 
 
 @given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)

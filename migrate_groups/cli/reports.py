@@ -1,0 +1,48 @@
+"""The outcome of a reconciliation on the command line: how it is shown, where its reports are written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from migrate_groups.cli.console import show, talk
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.result import Reconciliation
+
+ReportFormat = Literal["table", "markdown", "json"]
+ReportFormatOption = Annotated[
+    ReportFormat,
+    typer.Option("--format", help="How the verdict is shown; markdown is made for a pull request's comment."),
+]
+
+_SUMMARY = "group_topic_summary.csv"
+
+
+def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
+    """Print the verdict on stdout; write ``report.md`` and ``report.html`` beside the tables, where there are any."""
+    from migrate_groups.show import reconciliation, report_markdown
+
+    if output_format == "json":
+        sys.stdout.write(json.dumps(reconciliation.document(found), indent=1) + "\n")
+    elif output_format == "markdown":
+        sys.stdout.buffer.write(report_markdown.report(found, str(out / _SUMMARY) if out else None).encode())
+        sys.stdout.buffer.flush()
+    else:
+        show(reconciliation.terminal(found))
+    if out:
+        _write_reports(found, out)
+        talk(f"tables, report.md and report.html written to {out}")
+
+
+def _write_reports(found: Reconciliation, out: Path) -> None:
+    from migrate_groups.files.safe_write import write_whole
+    from migrate_groups.show import report_html, report_markdown
+
+    pages = {"report.md": report_markdown.report(found, _SUMMARY), "report.html": report_html.report(found)}
+    for name, text in pages.items():
+        write_whole(out / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]

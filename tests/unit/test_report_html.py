@@ -1,0 +1,137 @@
+"""The reconciliation's page as text; tests/browser looks at it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from hypothesis import example, given, settings
+
+from migrate_groups.show import report_html
+from migrate_groups.text import one_line
+from tests.support.comments import NAME, TEXT
+from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the text within code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.styles: list[str] = []
+        self.code: list[str] = []
+        self._in_code = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, tuple(name for name, _ in attributes)))
+        self.styles += [value for name, value in attributes if name == "style"]
+        self._in_code = tag == "code"
+        if self._in_code:
+            self.code.append("")
+
+    def handle_endtag(self, tag):
+        self._in_code = False
+
+    def handle_data(self, data):
+        if self._in_code:
+            self.code[-1] += data
+
+
+def found_with(group: str, name: str, reason: str, cluster_id: str, hint: str):
+    return reconciliation(
+        topic(name, group=group, cluster_id=cluster_id, behind=1),
+        topic(name, group=group, cluster_id="another"),
+        worst=(partition("behind", 7, group=group, topic=name, cluster_id=cluster_id, reason=f"({reason})"),),
+        hints=(f"hint {hint}",),
+        timeline=(*moments(1, None, 3, group=group), *moments(1, 2, 3, group=group, topic=name)),
+    )
+
+
+@given(group=NAME, name=NAME, reason=TEXT, cluster_id=NAME, hint=TEXT.filter(lambda text: "`" not in text))
+@example(
+    group="<script>alert(1)</script>",
+    name="\" onload='x'><img src=http://a.b/>",
+    reason="</style><link href=//a.b>",
+    cluster_id="{{ 7 * 7 }}{% raw %}",
+    hint="<!-- &lt; -->",
+)
+@settings(deadline=None, max_examples=30)
+def test_foreign_text_adds_nothing_to_the_page(group, name, reason, cluster_id, hint):
+    """Whatever groups, topics, clusters and sentences say, the page has the elements of a page of plain names."""
+    page = Page(report_html.report(found_with(group, name, reason, cluster_id, hint)))
+    plain = Page(report_html.report(found_with("g", "t", "r", "c", "h")))
+    assert page.elements == plain.elements
+    assert page.styles == plain.styles
+    assert {one_line(f"{group} on {cluster_id}"), one_line(name)} <= set(page.code)
+
+
+def test_long_names_are_cut():
+    """A name of 32,000 characters is shown as far as a person reads it."""
+    text = report_html.report(reconciliation(topic(group="x" * 32_000)))
+    assert len(text) < 25_000
+    assert "x" * 249 + "…" in text
+
+
+def test_one_file_that_asks_for_nothing():
+    """Nothing refers to anywhere: no address, script, link, import or picture; a policy forbids all but the style."""
+    text = report_html.report(realistic())
+    assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
+    assert "default-src 'none'; style-src 'unsafe-inline'" in text
+
+
+def test_same_input_same_bytes():
+    """Two renderings of the same reconciliation are equal: no clock and no random number is in it."""
+    assert report_html.report(realistic()) == report_html.report(realistic())
+
+
+def test_lag_that_is_not_known_is_never_0():
+    """Without a commit there is no bar and no number; a lag of 0 is a number, and a bar of no length."""
+    unknown = report_html.report(
+        reconciliation(
+            topic(lag=(None, None), produced=None, consumed=None, no_commit=1), timeline=moments(*[None] * 3)
+        )
+    )
+    body = unknown.split("</style>")[1]
+    assert body.count('<span class="value">not known</span>') == 2
+    assert 'class="fill' not in body
+    assert ">0<" not in body
+    assert 'class="line" d=""' in body
+    known = report_html.report(reconciliation(topic(lag=(0, 0))))
+    assert known.count('<span class="fill" style="width:0%"></span></span><span class="value">0</span>') == 2
+
+
+def test_a_lag_below_0_is_said_and_has_no_bar():
+    """An offset that was read after the log's end: the number stands there, nothing is drawn."""
+    text = report_html.report(reconciliation(topic(lag=(8, -4))))
+    assert '<span class="fill" style="width:0.00%"></span></span><span class="value">-4</span>' in text
+
+
+def test_a_readable_number_is_drawn_and_the_rest_counted():
+    """Of a thousand topics, 25 of a group and 40 groups are drawn, the table has a thousand, and the files the rest."""
+    one = reconciliation(*(topic(f"t{number}") for number in range(1_000)), topics=70_000)
+    text = report_html.report(one)
+    assert text.count('<div class="bar after">') == 25
+    assert "… and 975 topics more in the table below" in text
+    assert "1,000 topics of 70,000, the worst; group_topic_summary has every one" in text
+    assert text.count('<th scope="col">verdict</th>') == 1
+    many = report_html.report(reconciliation(*(topic(group=f"g{number}") for number in range(1_000))))
+    assert many.count('<div class="bar after">') == 40
+    assert "… and 960 groups more in the table below" in many
+    curves = report_html.report(
+        reconciliation(topic(), timeline=[m for n in range(30) for m in moments(1, 2, 3, group=f"g{n}")])
+    )
+    assert curves.count("<svg") == 24
+    assert "… and 6 curves more" in curves
+
+
+def test_nothing_is_said_of_what_there_is_not():
+    """Without problems, notes and a timeline their sections are left out."""
+    clean = report_html.report(reconciliation(topic()))
+    assert all(f'id="{section}"' not in clean for section in ("worst", "time"))
+    assert 'aria-label="Notes"' not in clean
+    full = report_html.report(realistic())
+    assert all(f'id="{section}"' in full for section in ("worst", "time"))
+    assert "Set aside, and not part of this verdict: 2 bad rows." in full
+    assert "<code>ahead</code> proves nothing" in full

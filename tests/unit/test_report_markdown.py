@@ -1,0 +1,185 @@
+"""A reconciliation as a pull request's comment, as GitHub would render it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from migrate_groups.show import report_markdown, verdicts
+from migrate_groups.spark.reconcile import STATUSES
+from migrate_groups.text import one_line
+from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
+from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
+
+TAGS = {"h3", "p", "strong", "code", "ul", "li", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_a_person_reads_first_what_matters():
+    """Counts, verdict, what that leaves out, totals, the worst partitions; then folds, a problem's group first."""
+    found = reconciliation(
+        topic("b", group="well", lag=(3, 1), produced=7, consumed=9, ahead=2, exact=1),
+        topic("a", group="ill", lag=(1_000, 4_000), produced=0, consumed=-3_000, behind=1, exact=2),
+        worst=(partition("behind", 2, group="ill", topic="a", before_offset=9_000, after_offset=6_000, reason="r"),),
+        hints=("`ahead` proves nothing",),
+        quarantined=3,
+    )
+    page = Page(text := report_markdown.report(found))
+    assert text.splitlines()[:3] == [
+        "### Reconciled: 6 partitions (1 behind, 2 ahead, 3 exact)",
+        "",
+        "**broken**: 1 partition did not start where the old group stopped.",
+    ]
+    assert page.items == ["Set aside, and not part of this verdict: 3 bad rows.", "ahead proves nothing"]
+    assert "ahead" in page.code
+    assert page.tables[0][1:] == [["total", "6", "1,003", "4,001", "7", "-2,991"]]
+    assert page.tables[1][1:] == [["ill", "a-2", "behind", "9,000", "6,000", "r"]]
+    assert page.summaries == [
+        "ill: 1 topic (1 behind, 2 exact)",
+        "well: 1 topic (2 ahead, 1 exact)",
+        "what the verdicts say",
+    ]
+    assert page.tables[2][1:] == [["a", "1 behind, 2 exact", "3", "1,000", "4,000", "0", "-3,000"]]
+    assert text.index("a-2") < text.index("<details>")
+    assert "Cut to fit" not in text
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ({"exact": 2}, "**clean**: every partition starts where the old group stopped."),
+        ({"exact": 1, "ahead": 1}, "**clean**: no partition is missing, behind, unexpected or below its log's start."),
+        ({"no_commit": 2}, "**clean**: no partition is missing, behind, unexpected or below its log's start."),
+        ({"exact": 1, "missing": 2}, "**broken**: 2 partitions did not start where the old group stopped."),
+    ],
+)
+def test_the_verdict_claims_no_more_than_was_found(counts, sentence):
+    """Only where every partition is exact does it say that every one starts where the old group stopped."""
+    assert report_markdown.report(reconciliation(topic(**counts))).splitlines()[2] == sentence
+
+
+def test_every_status_has_a_meaning():
+    """The words for people know the statuses of the job, in its order, the worst first."""
+    assert tuple(verdicts.MEANING) == STATUSES
+
+
+def test_lag_that_is_not_known_is_never_0():
+    """A topic without a commit has a dash for its lag, and so have totals to which nobody contributes."""
+    found = reconciliation(topic(lag=(None, None), produced=None, consumed=None, no_commit=1))
+    page = Page(report_markdown.report(found))
+    assert page.tables[0][1:] == [["total", "1", "-", "-", "-", "-"]]
+    assert page.tables[1][1:] == [["t", "1 no-commit", "1", "-", "-", "-", "-"]]
+
+
+def test_within_a_status_the_most_lag_comes_first():
+    """Of topics of equal severity in a group, the one that somebody waits for is on top."""
+    rows = (topic("a", lag=(1, 1)), topic("b", lag=(None, None)), topic("c", lag=(2, 90)), topic("d", lag=(50, 0)))
+    page = Page(report_markdown.report(reconciliation(*rows, topic("e", lag=(0, 0), ahead=1))))
+    assert [row[0] for row in page.tables[1][1:]] == ["e", "c", "d", "a", "b"]
+
+
+def test_clusters_are_named_where_there_are_several():
+    """The same group on two clusters is two groups, each with its cluster's name."""
+    one, two = topic(cluster_id="c1"), topic(cluster_id="c2")
+    assert Page(report_markdown.report(reconciliation(one))).summaries[0] == "new: 1 topic (1 exact)"
+    assert Page(report_markdown.report(reconciliation(one, two))).summaries[:2] == [
+        "new on c1: 1 topic (1 exact)",
+        "new on c2: 1 topic (1 exact)",
+    ]
+
+
+def test_a_timeline_is_a_line_for_each_group_and_topic():
+    """How many moments, and lag at first, at most and at last; a dash where it is not known. Without one: nothing."""
+    timeline = (*moments(5, None, 40, 1), *moments(None, None, None, topic="t"), *moments(1, 2, 3, topic="u"))
+    page = Page(text := report_markdown.report(reconciliation(topic(), timeline=timeline)))
+    assert "lag over time" in page.summaries
+    assert page.tables[2][1:] == [
+        ["new", "(all)", "4", "5", "40", "1"],
+        ["new", "u", "3", "1", "3", "3"],
+        ["new", "t", "3", "-", "-", "-"],
+    ]
+    assert "lag over time" not in report_markdown.report(reconciliation(topic())) != text
+
+
+@given(group=NAME, name=NAME, reason=TEXT, hint=TEXT)
+@example(
+    group="<b>&amp;</b>", name="`` `", reason="<img src=x> [a](b) **c** @joe #1", hint="`<i>` `@joe` ` https://a.b"
+)
+@settings(deadline=None)
+def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, name, reason, hint):
+    """Whatever a group or a topic is called, it is one cell's code; no element is added, and nobody is mentioned."""
+    worst = (partition("behind", 7, group=group, topic=name, reason=f"({reason})"),)
+    found = reconciliation(
+        topic(name, group=group, behind=1), worst=worst, hints=(f"hint {hint}",), timeline=moments(1, 2, 3, group=group)
+    )
+    page = Page(report_markdown.report(found))
+    assert [len(row) for table in page.tables for row in table[1:]] == [6, 6, 7, 6, 2]
+    assert page.tables[1][1][0].strip() == page.tables[3][1][0].strip() == one_line(group).strip()
+    assert page.tables[1][1][1].strip() == f"{one_line(name)}-7".strip()
+    assert page.tables[1][1][5].replace(ZERO_WIDTH_SPACE, "") == f"({one_line(reason)})".replace(ZERO_WIDTH_SPACE, "")
+    assert page.summaries[0] == f"{one_line(group)}: 1 topic (1 behind)"
+    assert len(page.items) == 1
+    assert page.tags == TAGS
+    for mark in "@#":
+        assert all(after.startswith(ZERO_WIDTH_SPACE) for after in page.prose.split(mark)[1:])
+
+
+@pytest.mark.parametrize(
+    ("summary_file", "where"),
+    [("group_topic_summary.csv", "`group_topic_summary.csv` has every"), (None, "`-o OUT` writes every")],
+)
+def test_a_large_reconciliation_is_cut_with_counts_and_points_at_the_files(summary_file, where):
+    """Of 50,000 topics those that are at hand are shown, or as many as fit; the rest is counted, and where it is."""
+    rows = [topic(f"orders-of-the-shop-in-town-number-{number}", group=f"g{number % 2}") for number in range(1_000)]
+    text = report_markdown.report(reconciliation(*rows, topics=50_000), summary_file)
+    assert MOST / 2 < len(text) <= MOST
+    page = Page(text)
+    assert text.splitlines()[4].startswith(f"**Cut to fit a comment**: {where}")
+    shown = [len(table) - 1 for table in page.tables[1:3]]
+    assert [f"… and {500 - rows:,} topics more" in text for rows in shown] == [True, True]
+    assert min(shown) >= 100
+    assert "… and 49,000 topics more" in text
+
+
+def test_the_worst_partitions_are_counted():
+    """Of 5,000 missing partitions those that are named are followed by the number of the others."""
+    found = reconciliation(topic(missing=5_000), worst=[partition("missing", number) for number in range(20)])
+    page = Page(text := report_markdown.report(found))
+    assert len(page.tables[1]) == 21
+    assert "… and 4,980 such partitions more" in text
+
+
+@given(
+    groups=st.sampled_from([1, 40, 1_000]),
+    length=st.sampled_from([1, 100, 32_000]),
+    letter=st.sampled_from("a`|@<&\u202e漢😀"),
+    hints=st.integers(0, 15),
+)
+@example(groups=1_000, length=32_000, letter="&", hints=15)
+@settings(deadline=None, max_examples=15)
+def test_never_over_the_limit(groups, length, letter, hints):
+    """A thousand groups, names and reasons of any length and script: never more than GitHub takes."""
+    name, huge = letter * length, 2**63 - 1
+    counts = dict.fromkeys((status.replace("-", "_") for status in STATUSES), huge)
+    rows = [
+        topic(
+            f"{number}{letter}" + "t" * 240,
+            group=f"{number % groups} {name}",
+            cluster_id=f"{number % 2} {name}",
+            lag=(huge, huge),
+            produced=huge,
+            consumed=-huge,
+            **counts,
+        )
+        for number in range(1_000)
+    ]
+    worst = [partition("missing", number, group=name, topic=name, reason=name) for number in range(20)]
+    found = reconciliation(
+        *rows, worst=worst, hints=(name,) * hints, timeline=moments(*range(1_000), group=name), quarantined=huge
+    )
+    assert len(report_markdown.report(found, name).encode()) <= MOST
+
+
+def test_same_input_same_bytes():
+    """Two renderings of the same reconciliation are equal."""
+    assert report_markdown.report(realistic()) == report_markdown.report(realistic())
