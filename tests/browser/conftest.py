@@ -1,0 +1,25 @@
+"""A headless Chromium, the one on this machine. Without one the tests are left out, and CI fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MISSING = f"there is no browser on the PATH ({', '.join(NAMES)}): install Chromium"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The browser, for one module: Playwright runs an event loop in this thread meanwhile."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None and os.environ.get("TEST_BROWSER") == "required":
+        pytest.fail(MISSING)
+    if path is None:
+        pytest.skip(f"LEFT OUT, nobody has looked at report.html: {MISSING}")
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path) as browser:
+        yield browser

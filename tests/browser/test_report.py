@@ -1,0 +1,218 @@
+"""report.html as a person sees it: on a phone and on a desk, by day and by night."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from migrate_groups.show import report_html
+from migrate_groups.spark.result import Reconciliation
+from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
+
+PHONE, DESK = 360, 1280
+VIEWS = [(width, scheme) for width in (PHONE, DESK) for scheme in ("light", "dark")]
+FOUND = realistic()
+
+# The relative luminance of what text stands on and in, by WCAG 2: the colours are those that the browser computed.
+CONTRASTS = """() => {
+  const parse = text => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const over = (top, below) => below.map((c, i) => i < 3 ? top[i] * top[3] + c * (1 - top[3]) : 1);
+  const under = element => {
+    if (!element) return [255, 255, 255, 1];
+    const own = parse(getComputedStyle(element).backgroundColor);
+    return own[3] === 1 ? own : over(own, under(element.parentElement));
+  };
+  const light = rgb => rgb.slice(0, 3).map(c => c / 255).map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+  const texts = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    const ground = under(element);
+    const ratioOfText = ratio(over(parse(getComputedStyle(element).color), ground), ground);
+    texts.push([walker.currentNode.textContent.trim(), ratioOfText]);
+  }
+  const shapes = [...document.querySelectorAll(".fill, .stack span")].map(element =>
+    [element.className, ratio(parse(getComputedStyle(element).backgroundColor), under(element.closest("section")))]);
+  const lines = [...document.querySelectorAll(".line")].map(element =>
+    [element.className.baseVal, ratio(parse(getComputedStyle(element).stroke), under(element.closest("section")))]);
+  return {texts, shapes: [...shapes, ...lines], page: light(under(document.body))};
+}"""
+
+
+@contextmanager
+def opened(
+    browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: str = "light"
+) -> Iterator[Page]:
+    """The page as a file in a window; whatever it asks for or complains about is an error."""
+    file = folder / "report.html"
+    file.write_text(report_html.report(found), encoding="utf-8")
+    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
+        page = context.new_page()
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.goto(file.as_uri())
+        for fold in page.locator("summary").all():
+            fold.click()
+        yield page
+        assert asked == [file.as_uri()]
+        assert said == []
+
+
+def width_of(page: Page) -> int:
+    return page.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_the_page_fits_its_window(browser, tmp_path, width, scheme):
+    """Nothing reaches over the edge, folds open, at any width or colours: what is wide scrolls in its own box."""
+    with opened(browser, tmp_path, FOUND, width, scheme) as page:
+        assert width_of(page) == width
+        beyond = page.evaluate(
+            "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll *') && e.checkVisibility()"
+            " && e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"
+        )
+        assert beyond == []
+        assert page.locator("table:not(.scroll table)").count() == 0
+        if width == PHONE:
+            box = page.locator(".scroll").first
+            assert box.evaluate("e => [e.scrollWidth > e.clientWidth, (e.scrollLeft = 50, e.scrollLeft)]") == [True, 50]
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_everything_is_there_to_see(browser, tmp_path, width, scheme):
+    """Verdict, totals, notes, counts, worst partitions, a row for each topic, a curve for each group are visible."""
+    with opened(browser, tmp_path, FOUND, width, scheme) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text(
+            re.compile("Broken: 4 partitions did not start where the old group stopped")
+        )
+        for text in ("Set aside, and not part of this verdict: 2 bad rows.", "ahead proves nothing"):
+            expect(page.get_by_role("listitem").filter(has_text=text)).to_be_visible()
+        for status, count in FOUND.totals.counts.items():
+            row = page.locator(".legend li").filter(has=page.locator(f".chip.{status}"))
+            assert row.count() == bool(count)
+            if count:
+                expect(row).to_contain_text(f"{count:,} partition")
+        for locator, number in {
+            "#worst + .scroll tbody tr": len(FOUND.worst),
+            ".group": 5,
+            ".topics > li": 40,
+            "svg": 3,
+            "details tbody tr": 40 + len(FOUND.timeline),
+        }.items():
+            elements = page.locator(locator).all()
+            assert len(elements) == number
+            assert all(element.is_visible() for element in elements)
+        expect(page.get_by_text("dunning.letters").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_bars_are_as_long_as_the_lag(browser, tmp_path, width):
+    """Two bars a topic, each the share of the track that its lag has in the largest of the group; unknown: none."""
+    most: dict[str | None, int] = {}
+    for row in FOUND.summary:
+        most[row.group] = max(most.get(row.group, 0), row.lag_before or 0, row.lag_after or 0)
+    expected = {
+        (row.group, row.topic, side): lag if lag is None else lag / most[row.group]
+        for row in FOUND.summary
+        for side, lag in (("before", row.lag_before), ("after", row.lag_after))
+    }
+    with opened(browser, tmp_path, FOUND, width) as page:
+        drawn = page.evaluate("""() => [...document.querySelectorAll(".bar")].map(bar => {
+          const wide = name => bar.querySelector(name)?.getBoundingClientRect().width;
+          const text = (around, name) => bar.closest(around).querySelector(name).textContent;
+          return [text(".group", "h3"), text("li", "code"), bar.classList[1], wide(".track"), wide(".fill") ?? null];
+        })""")
+    assert len(drawn) == len(expected) == 80
+    for group, name, side, track, fill in drawn:
+        share = expected[group, name, side]
+        assert track > 80
+        if share is None:
+            assert fill is None
+        else:
+            # at least two pixels, so that a little lag does not look like none
+            assert fill == pytest.approx(max(track * share, 2), abs=0.6)
+
+
+def test_curves_go_where_the_lag_went(browser, tmp_path):
+    """A dot for each known moment, as high as its lag and in its place in time; the line has a gap elsewhere."""
+    lags = (40, 10, None, None, 0, 30)
+    with opened(browser, tmp_path, reconciliation(topic(), timeline=moments(*lags))) as page:
+        line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") for name in ("line", "area", "dots"))
+        box = page.locator("svg").bounding_box()
+        shown = page.locator("svg .line").bounding_box()
+        label = page.get_by_role("img").get_attribute("aria-label")
+    found = [tuple(map(float, point)) for point in re.findall(r"M([\d.]+) ([\d.]+)h0", dots)]
+    assert found == [(600 * place / 5, 120 * (1 - lag / 40)) for place, lag in enumerate(lags) if lag is not None]
+    assert line.count("M") == area.count("M") == 2
+    for side in ("width", "height"):
+        assert shown[side] == pytest.approx(box[side], abs=4)
+    assert label == "Lag at 6 moments: 40 at first, 40 at most, 30 at last"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everything_can_be_read(browser, tmp_path, scheme):
+    """Text has a contrast of 4.5 or more to what it stands on, bars and lines 3, on a light page and on a dark one."""
+    every = reconciliation(
+        *FOUND.summary,
+        topic("more", unexpected=3),
+        worst=(*FOUND.worst, partition("unexpected")),
+        hints=FOUND.hints,
+        timeline=FOUND.timeline,
+        quarantined=1,
+    )
+    with opened(browser, tmp_path, every, DESK, scheme) as page:
+        seen = page.evaluate(CONTRASTS)
+    assert {text for text, _ in seen["texts"]} >= {*FOUND.totals.counts, "produced", "not known", "behind"}
+    assert [each for each in seen["texts"] if each[1] < 4.5] == []
+    assert len(seen["shapes"]) > 80
+    assert [each for each in seen["shapes"] if each[1] < 3] == []
+    assert (seen["page"] > 0.5) == (scheme == "light")
+
+
+def test_who_can_not_see_it_is_told(browser, tmp_path):
+    """Headings in order; tables, boxes and pictures have names, boxes a place for the keyboard, bars their numbers."""
+    with opened(browser, tmp_path, FOUND) as page:
+        levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])")
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        for role, number in (("table", 3), ("img", 3), ("main", 1)):
+            assert page.get_by_role(role).count() == number
+        for role in ("table", "img"):
+            assert page.get_by_role(role, name=re.compile(r"\w{3}")).count() == 3
+        boxes = page.locator(".scroll")
+        assert [box.get_attribute("tabindex") for box in boxes.all()] == ["0"] * 3
+        assert page.get_by_role("region", name=re.compile("Table of the worst|All figures|Every moment")).count() == 3
+        assert page.locator("html").get_attribute("lang") == "en"
+        first = page.locator(".topics > li").first
+        assert "before 310 after not known" in " ".join(first.inner_text().split())
+
+
+def test_hostile_names_are_only_names(browser, tmp_path):
+    """A group named like a script, a topic of 249 letters, a right-to-left override: shown, not run, and it fits."""
+    script = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    found = reconciliation(
+        topic("w" * 249, group=script, missing=1),
+        topic("\u202egpj.exe", group="x" * 32_000, lag=(2**62, 2**62)),
+        worst=(partition("missing", group=script, topic="w" * 249, reason="</td></table><script>alert(3)</script>"),),
+        hints=("<b onclick=alert(4)>",),
+        timeline=moments(1, 2, 2**62, group=script),
+    )
+    with opened(browser, tmp_path, found, PHONE) as page:
+        assert width_of(page) == PHONE
+        assert page.locator("h3").first.inner_text() == script
+        assert page.locator("script, img, b:not(.legend b)").count() == 0
+        expect(page.get_by_text("\\u202egpj.exe").first).to_be_visible()
+        expect(page.get_by_text("</td></table><script>alert(3)</script>")).to_be_attached()
