@@ -58,7 +58,6 @@ def report(found: Reconciliation) -> str:
         .render(
             found=found,
             conclusion=in_words.conclusion(found),
-            notes=in_words.notes(found),
             meanings=in_words.MEANING,
             where=in_words.where(found),
             groups=groups[:_MOST_GROUPS],

@@ -33,8 +33,8 @@ def _blocks(found: Reconciliation, summary_file: str | None, size: Size) -> Iter
     yield f"**{'clean' if found.clean else 'broken'}**: {in_words.conclusion(found)}."
     if size is not comment.WHOLE or found.topics > len(found.summary):
         yield _where_all_is(summary_file, size)
-    yield "\n".join(f"- {_note(note, size)}" for note in in_words.notes(found)[: size.rows])
-    yield comment.table(["", "partitions >", *_FIGURES], [["total", *_figures(found.totals)]], 1, size, "total")
+    yield "\n".join(f"- {_hint(hint, size)}" for hint in found.hints[: size.rows])
+    yield _totals(found, size)
     yield _worst(found, where, size)
     for rows in groups[: size.rows]:
         yield _group(where(rows[0]), rows, size)
@@ -50,15 +50,22 @@ def _where_all_is(summary_file: str | None, size: Size) -> str:
     return "**Cut to fit a comment**: `-o OUT` writes every group, topic and partition."
 
 
-def _note(note: str, size: Size) -> str:
+def _hint(hint: str, size: Size) -> str:
     """Return a sentence in which what stands between backticks is code."""
-    parts = enumerate(cut(note, size.characters).split("`"))
+    parts = enumerate(cut(hint, size.characters).split("`"))
     return "".join((comment.code if place % 2 else comment.prose)(part, size) for place, part in parts if part)
 
 
 def _figures(row: GroupTopic) -> list[str]:
     figures = (row.partitions, row.lag_before, row.lag_after, row.produced, row.consumed)
     return [in_words.number(figure) for figure in figures]
+
+
+def _totals(found: Reconciliation, size: Size) -> str:
+    header, figures = ["", "partitions >", *_FIGURES], ["total", *_figures(found.totals)]
+    if found.quarantined:
+        header, figures = [*header, "rows set aside >"], [*figures, in_words.number(found.quarantined)]
+    return comment.table(header, [figures], 1, size, "total")
 
 
 def _worst(found: Reconciliation, where: Callable[[PartitionVerdict], str], size: Size) -> str:

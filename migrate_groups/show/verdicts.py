@@ -41,13 +41,6 @@ def conclusion(found: Reconciliation) -> str:
     return "no partition is missing, behind, unexpected or below its log's start"
 
 
-def notes(found: Reconciliation) -> list[str]:
-    """Return what the reader has to know about the verdict: rows that are not in it, and the hints."""
-    if not found.quarantined:
-        return [*found.hints]
-    return [f"Set aside, and not part of this verdict: {counted(found.quarantined, 'bad row')}.", *found.hints]
-
-
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
     """Return the rows of each group, in the order of their first rows; the most lag first within a status."""
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}

@@ -92,12 +92,12 @@ def test_the_page_fits_its_window(browser, tmp_path, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_everything_is_there_to_see(browser, tmp_path, width, scheme):
-    """Verdict, totals, notes, counts, worst partitions, a row for each topic, a curve for each group are visible."""
+    """Verdict, totals, hints, counts, worst partitions, a row for each topic, a curve for each group are visible."""
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text(
             re.compile("Broken: 4 partitions did not start where the old group stopped")
         )
-        for text in ("Set aside, and not part of this verdict: 2 bad rows.", "ahead proves nothing"):
+        for text in ("2 rows that can't be right were set aside", "ahead proves nothing"):
             expect(page.get_by_role("listitem").filter(has_text=text)).to_be_visible()
         for status, count in FOUND.totals.counts.items():
             row = page.locator(".legend li").filter(has=page.locator(f".chip.{status}"))

@@ -127,11 +127,12 @@ def test_a_readable_number_is_drawn_and_the_rest_counted():
 
 
 def test_nothing_is_said_of_what_there_is_not():
-    """Without problems, notes and a timeline their sections are left out."""
+    """Without problems, hints, rows set aside and a timeline their sections are left out."""
     clean = report_html.report(reconciliation(topic()))
     assert all(f'id="{section}"' not in clean for section in ("worst", "time"))
-    assert 'aria-label="Notes"' not in clean
+    assert 'aria-label="Hints"' not in clean
+    assert "set aside" not in clean
     full = report_html.report(realistic())
     assert all(f'id="{section}"' in full for section in ("worst", "time"))
-    assert "Set aside, and not part of this verdict: 2 bad rows." in full
+    assert "<dt>rows set aside</dt><dd>2</dd>" in full
     assert "<code>ahead</code> proves nothing" in full
