@@ -16,6 +16,7 @@ from migrate_groups.cluster.ports import (
     Member,
     Operation,
     Resource,
+    StampedOffset,
     TopicDescription,
     TopicPartition,
     WriteAnswer,
@@ -36,6 +37,20 @@ class _Group:
 
 
 @dataclass
+class _Log:
+    """A partition: timestamps by offset; ``unseen`` are those of markers and aborted records."""
+
+    start: int = 0
+    end: int = 0
+    timestamps: dict[int, int] = field(default_factory=dict)
+    unseen: set[int] = field(default_factory=set)
+    has_leader: bool = True
+
+    def hands_out(self, span: range) -> bool:
+        return any(offset in span for offset in self.timestamps.keys() - self.unseen)
+
+
+@dataclass
 class _Held:
     lost: str | None = None
 
@@ -45,7 +60,7 @@ class InMemoryCluster:
 
     def __init__(self, cluster_id: str = "in-memory") -> None:
         self._cluster_id = cluster_id
-        self._topics: dict[str, tuple[str, dict[int, LogBounds]]] = {}
+        self._topics: dict[str, tuple[str, dict[int, _Log]]] = {}
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
@@ -56,8 +71,8 @@ class InMemoryCluster:
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a topic with empty partitions; one that is created again gets another id."""
         self._created += 1
-        bounds = {number: LogBounds(start=0, end=0) for number in range(partitions)}
-        self._topics[topic] = (f"topic-id-{self._created}", bounds)
+        logs = {number: _Log() for number in range(partitions)}
+        self._topics[topic] = (f"topic-id-{self._created}", logs)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic, and with it every group's commits for it."""
@@ -67,18 +82,30 @@ class InMemoryCluster:
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Add empty partitions to a topic, up to a total."""
-        bounds = self._topics[topic][1]
-        bounds.update({number: LogBounds(start=0, end=0) for number in range(len(bounds), total)})
+        logs = self._topics[topic][1]
+        logs.update({number: _Log() for number in range(len(logs), total)})
 
-    def produce(self, topic: str, partition: int, records: int) -> None:
-        """Append records to a partition."""
-        bounds = self._topics[topic][1]
-        bounds[partition] = LogBounds(start=bounds[partition].start, end=bounds[partition].end + records)
+    def produce(self, topic: str, partition: int, records: int, *, timestamp: int = 0) -> None:
+        """Append records to a partition, with this timestamp in milliseconds since 1970."""
+        log = self._topics[topic][1][partition]
+        log.timestamps |= dict.fromkeys(range(log.end, log.end + records), timestamp)
+        log.end += records
+
+    def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
+        """Append records and the marker that ends their transaction; a consumer is handed them if it is a commit."""
+        log = self._topics[topic][1][partition]
+        self.produce(topic, partition, records + 1, timestamp=timestamp)
+        log.unseen |= {log.end - 1} if commit else set(range(log.end - records - 1, log.end))
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset."""
-        bounds = self._topics[topic][1]
-        bounds[partition] = LogBounds(start=before, end=bounds[partition].end)
+        log = self._topics[topic][1][partition]
+        log.start = before
+        log.timestamps = {offset: timestamp for offset, timestamp in log.timestamps.items() if offset >= before}
+
+    def lose_leader(self, topic: str, partition: int) -> None:
+        """Take a partition's leader away."""
+        self._topics[topic][1][partition].has_leader = False
 
     def join(
         self,
@@ -134,9 +161,9 @@ class InMemoryCluster:
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
         return {
-            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(bounds))
+            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs))
             for topic in sorted(set(topics) & self._topics.keys())
-            for topic_id, bounds in [self._topics[topic]]
+            for topic_id, logs in [self._topics[topic]]
         }
 
     def committed_topics(self, group: str) -> frozenset[str]:
@@ -151,7 +178,29 @@ class InMemoryCluster:
 
     def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        return {partition: bounds for partition in partitions if (bounds := self._bounds(partition)) is not None}
+        return {partition: LogBounds(start=log.start, end=log.end) for partition, log in self._led(partitions)}
+
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], timestamp: int
+    ) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        if timestamp < 0:
+            raise ValueError(f"a negative timestamp: {timestamp}")
+        found = {}
+        for partition, log in self._led(partitions):
+            stamps = ((offset, stamp) for offset, stamp in sorted(log.timestamps.items()) if stamp >= timestamp)
+            first = next(stamps, None)
+            found[partition] = first and StampedOffset(offset=first[0], timestamp=first[1])
+        return found
+
+    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
+        """See `GroupReader.with_records`."""
+        answering = dict(self._led(spans))
+        return frozenset(
+            partition
+            for partition, span in spans.items()
+            if span and (partition not in answering or answering[partition].hands_out(span))
+        )
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""
@@ -199,6 +248,16 @@ class InMemoryCluster:
                 answers[partition] = _WRITTEN
         return answers
 
+    def delete_group(self, group: str) -> WriteAnswer:
+        """See `GroupWriter.delete_group`."""
+        found = self._groups.get(group)
+        if found is None:
+            return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
+        if found.members:
+            return WriteAnswer(answer=Answer.REFUSED, error="NON_EMPTY_GROUP")
+        del self._groups[group]
+        return _WRITTEN
+
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
         """See `GroupWriter.held`; nobody comes back to a group in memory."""
@@ -210,15 +269,21 @@ class InMemoryCluster:
         found = self._groups.get(group)
         return found.committed if found else {}
 
-    def _bounds(self, partition: TopicPartition) -> LogBounds | None:
-        _, bounds = self._topics.get(partition.topic, ("", {}))
-        return bounds.get(partition.partition)
+    def _log(self, partition: TopicPartition) -> _Log | None:
+        _, logs = self._topics.get(partition.topic, ("", {}))
+        return logs.get(partition.partition)
+
+    def _led(self, partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, _Log]]:
+        for partition in partitions:
+            log = self._log(partition)
+            if log is not None and log.has_leader:
+                yield partition, log
 
     def _answer(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> WriteAnswer:
         found = self._groups.get(group)
         if found is not None and found.members:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
-        if self._bounds(partition) is None:
+        if self._log(partition) is None:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")
         if len(committed.metadata.encode()) > _MOST_METADATA:
             return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")

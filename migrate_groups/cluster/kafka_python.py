@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 import tenacity
-from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from migrate_groups.cluster import kafka_log as log
 from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
@@ -27,12 +26,15 @@ from migrate_groups.cluster.ports import (
     Operation,
     Resource,
     ResourceType,
+    StampedOffset,
     TopicDescription,
     TopicPartition,
     WriteAnswer,
 )
 from migrate_groups.errors import NotAuthorized, Refused
 from migrate_groups.text import some
+
+K = TypeVar("K")
 
 # Refused before anything was applied: safe to send again once the coordinator is known anew.
 _NOT_APPLIED = (
@@ -134,30 +136,17 @@ class KafkaPythonReader:
 
     def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        doing = "reading the log's ends"
-        bounds: dict[TopicPartition, LogBounds] = {}
+        return log.log_bounds(self._connection, partitions)
 
-        async def ask(client: KafkaAdminClient) -> None:
-            missing = {partition for partition in partitions if partition not in bounds}
-            leaders: dict[int, list[TopicPartition]] = defaultdict(list)
-            metadata = await client._get_cluster_metadata(sorted({partition.topic for partition in missing}))
-            for topic in metadata["topics"]:
-                for found in topic["partitions"]:
-                    partition = TopicPartition(topic["name"], found["partition_index"])
-                    if partition in missing and found["leader_id"] >= 0:
-                        leaders[found["leader_id"]].append(partition)
-            # Both ends of every leader's partitions are asked for side by side.
-            requests = [
-                (client._manager.send(wire.list_offsets(led, wire.EARLIEST), node_id=leader),
-                 client._manager.send(wire.list_offsets(led, wire.LATEST), node_id=leader))
-                for leader, led in leaders.items()
-            ]  # fmt: skip
-            for asked_start, asked_end in requests:
-                starts, ends = wire.listed_offsets(await asked_start), wire.listed_offsets(await asked_end)
-                bounds.update({tp: LogBounds(start=starts[tp], end=ends[tp]) for tp in starts.keys() & ends.keys()})
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], timestamp: int
+    ) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        return log.offsets_at(self._connection, partitions, timestamp)
 
-        self._connection.run(ask, doing=doing)
-        return bounds
+    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
+        """See `GroupReader.with_records`."""
+        return log.with_records(self._config, spans)
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""
@@ -222,6 +211,10 @@ class KafkaPythonWriter(KafkaPythonReader):
             group, partitions, lambda client: client._async_delete_group_offsets(group, kafka_partitions)
         )
 
+    def delete_group(self, group: str) -> WriteAnswer:
+        """See `GroupWriter.delete_group`."""
+        return self._write(group, [group], lambda client: wire.delete_group(client, group))[group]
+
     @contextmanager
     def held(self, group: str) -> Iterator[Hold]:
         """See `GroupWriter.held`."""
@@ -235,9 +228,10 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self,
         group: str,
-        partitions: Collection[TopicPartition],
-        request: wire.Request[dict[KafkaTopicPartition, wire.PartitionError]],
-    ) -> Mapping[TopicPartition, WriteAnswer]:
+        asked: Collection[K],
+        request: wire.Request[Mapping[K, wire.PartitionError]],
+    ) -> Mapping[K, WriteAnswer]:
+        """Send a write; ``asked`` is what it is about, which has one answer each."""
         if not group:
             raise ValueError("a group name is never empty: kafka-python would write to the group ''")
         attempts = tenacity.Retrying(
@@ -247,7 +241,7 @@ class KafkaPythonWriter(KafkaPythonReader):
             reraise=True,
         )
 
-        def attempt() -> dict[KafkaTopicPartition, wire.PartitionError]:
+        def attempt() -> Mapping[K, wire.PartitionError]:
             answers = self._connection.run_once(request)
             moved = [error for error in answers.values() if issubclass(error, _NOT_APPLIED)]
             if answers and len(moved) == len(answers):
@@ -258,9 +252,6 @@ class KafkaPythonWriter(KafkaPythonReader):
         try:
             answers = attempts(attempt)
         except (kafka_errors.KafkaError, OSError) as error:
-            return dict.fromkeys(partitions, wire.answer_of_all(error))
-        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for this partition")
-        return {
-            partition: wire.write_answer(answers[partition]) if partition in answers else silence
-            for partition in partitions
-        }
+            return dict.fromkeys(asked, wire.answer_of_all(error))
+        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
+        return {each: wire.write_answer(answers[each]) if each in answers else silence for each in asked}

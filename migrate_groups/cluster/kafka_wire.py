@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka import KafkaAdminClient
-from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -22,6 +22,7 @@ from migrate_groups.cluster.ports import (
     CommittedOffset,
     GroupDescription,
     Member,
+    StampedOffset,
     TopicPartition,
     WriteAnswer,
 )
@@ -161,8 +162,11 @@ def list_offsets(partitions: Collection[TopicPartition], timestamp: int) -> Any:
     )
 
 
-def listed_offsets(response: Any) -> dict[TopicPartition, int]:
-    """Return the offsets of a ListOffsets response, without the partitions that have an error of their own."""
+def listed_offsets(response: Any) -> dict[TopicPartition, StampedOffset]:
+    """Return the answers of a ListOffsets response, without the partitions that have an error of their own.
+
+    Where there is no such record, offset and timestamp are -1; an end of the log has timestamp -1.
+    """
     found = {}
     for topic in response.topics:
         for answer in topic.partitions:
@@ -170,8 +174,16 @@ def listed_offsets(response: Any) -> dict[TopicPartition, int]:
             if issubclass(error, kafka_errors.NotLeaderForPartitionError):
                 raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
             if error is kafka_errors.NoError:
-                found[TopicPartition(topic.name, answer.partition_index)] = answer.offset
+                partition = TopicPartition(topic.name, answer.partition_index)
+                found[partition] = StampedOffset(offset=answer.offset, timestamp=answer.timestamp)
     return found
+
+
+async def delete_group(client: KafkaAdminClient, group: str) -> dict[str, PartitionError]:
+    """Delete a group, and return Kafka's error class for it."""
+    coordinator = await client._find_coordinator_id(group)
+    response = await client._manager.send(DeleteGroupsRequest(groups_names=[group]), node_id=coordinator)
+    return {answer.group_id: kafka_errors.for_code(answer.error_code) for answer in response.results}
 
 
 def write_answer(error: PartitionError) -> WriteAnswer:

@@ -112,6 +112,14 @@ class LogBounds:
     end: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampedOffset:
+    """A record's offset and timestamp, in milliseconds since 1970 (its producer's, or LogAppendTime, KIP-32)."""
+
+    offset: int
+    timestamp: int
+
+
 class ResourceType(StrEnum):
     """What an ACL is about, in the words of Kafka's ACLs."""
 
@@ -193,6 +201,25 @@ class GroupReader(OffsetsReader, Protocol):
         """Return both ends of each partition's log; a partition that does not exist or has no leader is left out."""
         ...
 
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], timestamp: int
+    ) -> Mapping[TopicPartition, StampedOffset | None]:
+        """Return each partition's first record with this timestamp or a later one; ``None`` where there is none.
+
+        timestamp: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
+        aborted transactions count, and so do transaction markers, which have the broker's time (measured). A partition
+        that does not exist or has no leader is left out. Raises ``ValueError`` for a negative timestamp.
+        """
+        ...
+
+    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
+        """Return the partitions with a record in a span of offsets that a ``read_committed`` consumer is handed.
+
+        Transaction markers, aborted records and what compaction has removed are none. A partition that does not answer
+        in some seconds, for instance since its transaction is open, is taken to have one.
+        """
+        ...
+
     def topic_names(self) -> frozenset[str]:
         """Return the names of all topics that this principal may describe, Kafka's own included."""
         ...
@@ -232,6 +259,10 @@ class GroupWriter(GroupReader, Protocol):
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Delete the committed offsets of these partitions (KIP-496); one answer a partition."""
+        ...
+
+    def delete_group(self, group: str) -> WriteAnswer:
+        """Delete a group with all its committed offsets; the coordinator refuses one that has members."""
         ...
 
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:

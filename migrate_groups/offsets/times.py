@@ -1,12 +1,28 @@
-"""Durations as people write them."""
+"""Moments and durations as people write them. A moment is a number of milliseconds since 1970, as Kafka stamps records.
+
+RFC 3339 and ISO 8601 as far as they have one meaning: years and months have no length, a local time needs its zone.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
+import zoneinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from migrate_groups.errors import UsageError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_RFC_3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
+)
+_ISO_8601 = re.compile(
+    r"P(?:(?P<weeks>[0-9]+)W)?(?:(?P<days>[0-9]+)D)?"
+    r"(?:T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
+)
+_MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds since 1970"
 
 
 def parse_duration(text: str, name: str) -> float:
@@ -19,3 +35,117 @@ def parse_duration(text: str, name: str) -> float:
     if not parts or "".join(map("".join, parts)) != text:
         raise UsageError(f"{name} is {text!r}; expected a duration with its unit, such as 10s, 500ms or 1m30s")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def parse_span(text: str, name: str) -> timedelta:
+    """Return the time span that ``90m``, ``1h30m`` or ISO 8601's ``PT1H30M``, ``P1D`` mean; longer than nothing.
+
+    Raises `UsageError`; for a negative span as well, which Kafka's own tool takes for a time to come, and goes to the
+    log end (4.1.0, measured).
+    """
+    length = text.removeprefix("-")
+    iso = _ISO_8601.fullmatch(length)
+    try:
+        if iso and length[-1] not in "PT":
+            span = timedelta(**{unit: float(number) for unit, number in iso.groupdict().items() if number})
+        else:
+            span = timedelta(seconds=parse_duration(length, name))
+    except UsageError as error:
+        expected = "a time span such as 90m, 1h30m, PT1H30M or P1D; years and months have no fixed length"
+        raise UsageError(f"{name} is {text!r}; expected {expected}") from error
+    except OverflowError as error:
+        raise UsageError(f"{name} is {text!r}: longer than any calendar") from error
+    if length != text or not span:
+        raise UsageError(f"{name} is {text!r}; expected a span longer than nothing: it goes back from now")
+    return span
+
+
+def parse_zone(name: str) -> zoneinfo.ZoneInfo:
+    """Return the time zone of an IANA name such as ``Australia/Sydney``. Raises `UsageError`."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # OSError: a folder of the database, such as "Australia"
+        known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
+        near = [known[each] for each in difflib.get_close_matches(name.lower(), known, n=3)]
+        advice = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(f"no time zone {name!r}; expected an IANA name such as Australia/Sydney{advice}") from error
+
+
+def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
+    """Return the milliseconds since 1970 that a time up to ``now`` means: RFC 3339, or such milliseconds themselves.
+
+    ``zone`` says what a time without an offset means. A part of a millisecond is rounded up: no record of before the
+    time is at or after the result. Raises `UsageError`, also for a local time that a clock change repeats or skips.
+    """
+    moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
+    if moment > milliseconds_of(now):
+        raise UsageError(f"{name} is {text!r}, which is yet to come: it is {rfc_3339(milliseconds_of(now))} here")
+    return _since_1970(moment, f"{name} is {text!r}")
+
+
+def moment_before(now: datetime, span: timedelta, name: str) -> int:
+    """Return the moment that lies so long before ``now``, in milliseconds since 1970. Raises `UsageError`."""
+    return _since_1970((now - _EPOCH - span) // _MILLISECOND, f"{name} is {span_in_words(span)}")
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """Return a moment in milliseconds since 1970."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def rfc_3339(milliseconds: int, zone: tzinfo = UTC) -> str:
+    """Return a moment as RFC 3339 in a zone, to the millisecond where it has a part of a second."""
+    moment = (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(zone)
+    text = moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds")
+    return text.removesuffix("+00:00") + "Z" if zone is UTC else text
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return a time span in the two largest units that it has: ``3 d 4 h``, ``1 h 30 min``, ``250 ms``."""
+    rest = round(span / _MILLISECOND)
+    words = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
+        number, rest = divmod(rest, size)
+        words += [f"{number} {unit}"] if number else []
+    return " ".join(words[:2]) or "0 s"
+
+
+def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
+    match = _RFC_3339.fullmatch(text)
+    if not match:
+        raise UsageError(f"{name} is {text!r}; expected a time such as {_MOMENTS}")
+    date, clock, fraction, offset = match.groups()
+    try:
+        local = datetime.fromisoformat(f"{date}T{clock}")
+        there = datetime.fromisoformat(f"{date}T{clock}{offset.upper()}") if offset else _in_zone(local, zone, name)
+        whole = milliseconds_of(there)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{name} is {text!r}: {error}; expected a time such as {_MOMENTS}") from error
+    nanoseconds = int((fraction or "").ljust(9, "0"))
+    return whole - -nanoseconds // 1_000_000
+
+
+def _since_1970(moment: int, complaint: str) -> int:
+    # Kafka takes a negative timestamp for a question of another kind: -1 is the log end, -2 its start.
+    if moment < 0:
+        raise UsageError(f"{complaint}, which is before 1970; --to-earliest goes back to the first record there is")
+    return moment
+
+
+def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
+    """Return a local time in its zone. Raises `UsageError` where there is no zone, or not exactly one such time."""
+    text = local.isoformat()
+    if zone is None:
+        raise UsageError(
+            f"{name} is {text!r}, a time without an offset: end it with Z or, for instance, +11:00, "
+            "or pass --timezone Australia/Sydney to say what it means"
+        )
+    readings = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    if readings[0].utcoffset() == readings[1].utcoffset():
+        return readings[0]
+    # Across a gap the two readings, in real time, are the other way round; neither has the clock show this time.
+    real = [reading.astimezone(UTC).astimezone(zone) for reading in readings]
+    both = " or ".join(each.isoformat() for each in real)
+    if real[0].replace(tzinfo=None) == local:
+        raise UsageError(f"{name} is {text!r}, which came twice in {zone}: a clock was set back; say which: {both}")
+    raise UsageError(f"{name} is {text!r}, which never was in {zone}: a clock was set forward; say which: {both}")

@@ -63,11 +63,25 @@ class BrokerWorld:
         self._admin.create_partitions({topic: total})
         until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
 
-    def produce(self, topic: str, partition: int, records: int, *, prefix: str = "") -> None:
+    def produce(
+        self, topic: str, partition: int, records: int, *, prefix: str = "", timestamp: int = 0, key: str | None = None
+    ) -> None:
+        """Append records; ``timestamp`` is in milliseconds since 1970, 0 the time of now."""
         self._producer.list_topics(topic, _SECONDS)  # also partitions that were added since
         for number in range(records):
-            self._producer.produce(topic, value=f"{prefix}{topic}-{partition}-{number}", partition=partition)
+            value = f"{prefix}{topic}-{partition}-{number}"
+            self._producer.produce(topic, value=value, partition=partition, timestamp=timestamp, key=key)
         assert self._producer.flush(_SECONDS) == 0
+
+    def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
+        """Append records and the marker that ends their transaction."""
+        producer = self.transactional_producer()
+        producer.begin_transaction()
+        for number in range(records):
+            value = f"{topic}-{partition}-{number}"
+            producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
+        assert producer.flush(_SECONDS) == 0  # an abort would take back what is still to be sent
+        (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
 
     def transactional_producer(self) -> confluent_kafka.Producer:
         """Return a producer that is ready to begin a transaction."""

@@ -1,0 +1,106 @@
+"""What every `GroupReader` says of the logs of partitions, and the deletion of groups: in memory and on a broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, StampedOffset, TopicPartition
+
+T = 1_700_000_000_000
+
+
+def test_the_first_record_at_or_after_a_time(world):
+    """The first record with the timestamp or a later one; None past the last, and in an empty partition."""
+    topic = world.create_topic(2)
+    full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    for number in range(3):
+        world.produce(topic, 0, 2, timestamp=T + 1000 * number)
+    second = StampedOffset(offset=2, timestamp=T + 1000)
+    for time, found in ((T - 5, StampedOffset(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
+        assert world.writer.offsets_at([full, empty], time) == {full: found, empty: None}
+    assert world.writer.offsets_at([full], T + 2001) == {full: None}
+
+
+def test_records_out_of_time_order(world):
+    """The first by offset counts: no record of the time or later lies before it, older ones may come after it."""
+    topic = world.create_topic()
+    for seconds in (5, 3, 9, 1, 7):
+        world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
+    found = {
+        seconds: world.writer.offsets_at([TopicPartition(topic, 0)], T + 1000 * seconds) for seconds in (1, 3, 6, 8)
+    }
+    offsets = {seconds: answer[TopicPartition(topic, 0)].offset for seconds, answer in found.items()}
+    assert offsets == {1: 0, 3: 0, 6: 2, 8: 2}
+
+
+def test_deleted_records_are_not_found(world):
+    """A time before the first record that is left finds that one."""
+    topic = world.create_topic()
+    for seconds in range(5):
+        world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
+    world.delete_records(topic, 0, 3)
+    assert world.writer.offsets_at([TopicPartition(topic, 0)], T) == {
+        TopicPartition(topic, 0): StampedOffset(offset=3, timestamp=T + 3000)
+    }
+
+
+def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
+    """A partition or topic that does not exist is left out, and not created by asking."""
+    topic = world.create_topic()
+    asked = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
+    assert world.writer.offsets_at(asked, T) == {TopicPartition(topic, 0): None}
+    assert world.writer.offsets_at([], T) == {}
+
+
+def test_a_negative_time_is_no_question(world):
+    """-1 and -2 would be the log's ends to a broker, and are never sent."""
+    with pytest.raises(ValueError, match="negative"):
+        world.writer.offsets_at([TopicPartition("any", 0)], -1)
+
+
+def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(world):
+    """A look by time may find an aborted record; no read_committed consumer is handed it, nor a marker."""
+    topic = world.create_topic()
+    partition = TopicPartition(topic, 0)
+    world.transact(topic, 0, 2, timestamp=T)
+    world.transact(topic, 0, 2, timestamp=T + 1000, commit=False)
+    assert world.writer.log_bounds([partition]) == {partition: LogBounds(start=0, end=6)}
+    assert world.writer.offsets_at([partition], T)[partition].offset == 0
+    spans = {range(6): True, range(1, 6): True, range(2, 6): False, range(3, 5): False, range(6, 6): False}
+    for span, left in spans.items():
+        assert world.writer.with_records({partition: span}) == (frozenset({partition}) if left else frozenset()), span
+
+
+def test_only_records_within_the_span_count(world):
+    """Records at or after the end of the span are none of it; each partition has an answer of its own."""
+    topic = world.create_topic(2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    world.produce(topic, 0, 2)
+    world.transact(topic, 1, 1)
+    world.produce(topic, 1, 3)
+    assert world.writer.with_records({first: range(1, 2), second: range(1, 2)}) == {first}
+    assert world.writer.with_records({}) == frozenset()
+
+
+def test_deleting_a_group(world):
+    """A group without members is gone with all its offsets; a second time it is not found."""
+    topic, group, other = world.create_topic(), world.name("group"), world.name("group")
+    for each in (group, other):
+        world.writer.alter_offsets(each, {TopicPartition(topic, 0): CommittedOffset(offset=1)})
+    assert world.writer.delete_group(group).answer is Answer.WRITTEN
+    assert not world.writer.describe_group(group).exists
+    assert world.writer.committed_topics(group) == frozenset()
+    assert world.writer.committed_topics(other) == {topic}
+    again = world.writer.delete_group(group)
+    assert (again.answer, again.error) == (Answer.REFUSED, "GROUP_ID_NOT_FOUND")
+
+
+def test_a_group_with_a_member_is_not_deleted(world):
+    """The coordinator refuses, and the offsets stay."""
+    topic, group = world.create_topic(), world.name("group")
+    world.commit(group, TopicPartition(topic, 0), 3)
+    joined = world.join(group, topic)
+    refused = world.writer.delete_group(group)
+    assert (refused.answer, refused.error) == (Answer.REFUSED, "NON_EMPTY_GROUP")
+    assert world.writer.committed_topics(group) == {topic}
+    world.leave(joined)
