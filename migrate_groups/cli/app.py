@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate_groups import __version__
-from migrate_groups.cli import cutover, look, play, prove, shape, ways_back, write
+from migrate_groups.cli import cutover, look, play, prove, replay, rewind, shape, ways_back, write
 from migrate_groups.errors import Interrupted, MigrateGroupsError
 from migrate_groups.text import one_line
 
@@ -26,6 +26,7 @@ app.command()(look.snapshot)
 app.command()(look.describe)
 app.command("filter")(shape.filter_)
 app.command()(shape.split)
+app.command()(rewind.rewind)
 app.command()(shape.export)
 app.command()(look.verify)
 app.command()(write.apply)
@@ -33,6 +34,8 @@ app.command()(cutover.migrate)
 app.command()(ways_back.rollback)
 app.command("hand-back")(ways_back.hand_back)
 app.command("delete-offsets")(ways_back.delete_offsets)
+app.command()(replay.watch)
+app.command()(replay.delete)
 app.command()(prove.reconcile)
 app.command()(play.sandbox)
 app.command()(play.demo)

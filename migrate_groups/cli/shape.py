@@ -115,7 +115,7 @@ def _spec(path: Path | None, to: list[str] | None, stay: list[str] | None, group
         from migrate_groups.files import split_toml
 
         return split_toml.load(path).spec
-    if len(groups) != 1 or groups[0] is None:
+    if len(groups) != 1:
         raise UsageError("--to needs a file with one group in it; use --spec, or filter the file by --group first")
     targets = []
     for each in to or []:
@@ -123,4 +123,5 @@ def _spec(path: Path | None, to: list[str] | None, stay: list[str] | None, group
         if not equals or not group or not topics:
             raise UsageError(f"--to {each!r}; expected GROUP=TOPICS, such as billing='invoices,payments.*'")
         targets.append(SplitTarget(group=group, topics=tuple(TopicPattern(topic) for topic in topics.split(","))))
-    return SplitSpec(source=groups[0], targets=tuple(targets), stay=tuple(TopicPattern(topic) for topic in stay or []))
+    source = groups[0] or "no group"  # a rewind's offsets belong to none yet
+    return SplitSpec(source=source, targets=tuple(targets), stay=tuple(TopicPattern(topic) for topic in stay or []))

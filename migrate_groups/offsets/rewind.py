@@ -10,54 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal, assert_never
+from typing import assert_never
 
 from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.offsets.snapshot import Row
+from migrate_groups.offsets.target import PastEnd, ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.offsets.times import rfc_3339, span_in_words
 from migrate_groups.text import counted, some
-
-PastEnd = Literal["end", "skip", "fail"]
-
-
-@dataclass(frozen=True, slots=True)
-class ToTime:
-    """The first record at or after a moment, in milliseconds since 1970."""
-
-    moment: int
-
-
-@dataclass(frozen=True, slots=True)
-class ToEarliest:
-    """The first record that is still there."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToLatest:
-    """The log end."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToCurrent:
-    """The committed offset as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShiftBy:
-    """So many offsets on from the committed one; back, where it is negative."""
-
-    offsets: int
-
-
-@dataclass(frozen=True, slots=True)
-class ToOffset:
-    """One offset, the same in every partition."""
-
-    offset: int
-
-
-Target = ToTime | ToEarliest | ToLatest | ToCurrent | ShiftBy | ToOffset
 
 
 class Note(StrEnum):
@@ -111,12 +71,12 @@ def decide(
     return _clamped(row, bounds, wanted)
 
 
-def rewound(decision: Decision) -> Row:
+def rewound(decision: Decision, target: Target) -> Row:
     """Return the row of a decision: it belongs to no group yet and claims none.
 
-    An offset that stays where it was keeps its leader epoch and metadata; they are not true of another one.
+    The committed offset as it is keeps its leader epoch and metadata; they are not true of another one.
     """
-    stays = decision.offset is not None and decision.offset == decision.row.offset
+    stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
     return decision.row._replace(
         group=None,
         source_group=None,
@@ -156,7 +116,8 @@ def decide_all(
 
 def _at_time(row: Row, bounds: LogBounds, moment: int, found: StampedOffset | None, past_end: PastEnd) -> Decision:
     if bounds.start == bounds.end:
-        return Decision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail="no records")
+        detail = f"no records are left: the log starts at {bounds.start}" if bounds.start else "no records"
+        return Decision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail=detail)
     if found is None:
         detail = "no record at or after the time"
         if past_end == "skip":

@@ -116,10 +116,12 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
     """Return the source group's rows, each under its new group with ``source_group`` set, and where they went.
 
-    Rows that stay, and rows of other groups, are not in the result. Raises `InvalidInput` as `cover`, where the
-    source group is not in the snapshot, and where the rows have been split before.
+    Rows that stay, and rows of other groups, are not in the result. Where none belongs to a group yet (a rewind), all
+    of them are split, and claim no source group. Raises `InvalidInput` as `cover`, where the source group is not in the
+    snapshot, and where the rows have been split before.
     """
-    source = snapshot.keep({"group": [spec.source]}).at_one_moment()
+    of_nobody = snapshot.groups() == [None]
+    source = (snapshot if of_nobody else snapshot.keep({"group": [spec.source]})).at_one_moment()
     if not len(source):
         present = some([group for group in snapshot.groups() if group is not None]) or "no group"
         raise InvalidInput(f"source group {spec.source!r} is not in the file; it has {present}")
@@ -128,7 +130,8 @@ def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
     coverage = cover(spec, source.topics())
     return concatenate(
         source.keep({"topic": topics}).replace(
-            group=pa.scalar(group, pa.string()), source_group=pa.scalar(spec.source, pa.string())
+            group=pa.scalar(group, pa.string()),
+            source_group=pa.scalar(None if of_nobody else spec.source, pa.string()),
         )
         for group, topics in coverage.targets.items()
     ), coverage

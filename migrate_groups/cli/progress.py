@@ -1,0 +1,73 @@
+"""How a group's progress is shown on stderr: bars on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from migrate_groups.cli.console import talk
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from migrate_groups.migration.watch import Progress
+
+_LINE_SECONDS = 10.0
+
+
+@contextmanager
+def shown_progress(group: str) -> Iterator[Callable[[Progress], None]]:
+    """Yield what is to be told of each look at a group."""
+    if sys.stderr.isatty():
+        with _bars(group) as tell:
+            yield tell
+    else:
+        yield _lines(group)
+
+
+@contextmanager
+def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+
+    from migrate_groups.show import replay
+
+    tasks: dict[str, TaskID] = {}
+    said: list[str] = []
+    with replay.bars(Console(file=sys.stderr, highlight=False)) as shown:
+
+        def tell(progress: Progress) -> None:
+            replay.update(shown, tasks, progress)
+            remark = _remark(group, progress)
+            if remark and said[-1:] != [remark]:
+                shown.console.print(remark, markup=False)
+            said[:] = [remark]
+
+        yield tell
+
+
+def _lines(group: str) -> Callable[[Progress], None]:
+    from migrate_groups.show import replay
+
+    next_line: dict[str, float] = {}  # by topic, or by remark
+
+    def tell(progress: Progress) -> None:
+        for topic in progress.topics:
+            due = next_line.get(topic.topic, 0.0)
+            if progress.seconds >= due or (not topic.left and due < math.inf):
+                talk(f"{progress.seconds:4.0f} s  {replay.progress_line(topic)}")
+                next_line[topic.topic] = progress.seconds + _LINE_SECONDS if topic.left else math.inf
+        remark = _remark(group, progress)
+        if remark and progress.seconds >= next_line.get(remark, 0.0):
+            talk(remark)
+            next_line[remark] = progress.seconds + _LINE_SECONDS
+
+    return tell
+
+
+def _remark(group: str, progress: Progress) -> str:
+    if progress.remark or progress.reached or progress.members:
+        return progress.remark
+    return f"group {group} has no members: nobody consumes"

@@ -1,0 +1,49 @@
+"""Delete a group that nobody is in, with all its offsets: the end of a replay."""
+
+from __future__ import annotations
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import Answer, GroupReader, GroupWriter, Operation, Resource, ResourceType
+from migrate_groups.errors import NotAuthorized, PartlyApplied, Refused
+from migrate_groups.migration.take import existing_group, take_snapshot
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.plan.checks.permission import missing
+from migrate_groups.plan.checks.source import running
+
+
+def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
+    """Return what a group has committed, which goes with it.
+
+    Raises `GroupNotFound`; `Refused` where it has members or is no consumer group; `NotAuthorized` where this principal
+    may not delete it; and as `GroupReader`.
+    """
+    described = existing_group(reader, group)
+    if not described.is_consumer_group:
+        kind = f"{described.group_type} {described.protocol_type}".strip()
+        raise Refused(f"group {group!r} is not a consumer group but {kind}; nothing was deleted")
+    members = running(described, None)
+    if members:
+        raise Refused(f"group {group!r} {members[0]}; stop its members first; nothing was deleted")
+    wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE, Operation.DELETE})}
+    lacking = missing(wanted, reader.permissions(wanted))
+    if lacking:
+        raise NotAuthorized(f"not authorized: this principal lacks {', '.join(lacking)}; grant it these permissions")
+    taken = take_snapshot(reader, [group], clock)
+    committed = [row for row in taken.rows() if row.offset is not None]
+    return Snapshot.of_rows(committed)
+
+
+def delete_group(writer: GroupWriter, group: str) -> None:
+    """Delete a group, and look whether it is gone.
+
+    Raises `Refused` where the coordinator refuses it, `PartlyApplied` where nobody can tell, or somebody has it there
+    again; and as `GroupReader`.
+    """
+    answer = writer.delete_group(group)
+    if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":
+        raise Refused(f"group {group!r} was not deleted: {answer.error}; somebody may have joined it just now")
+    if writer.describe_group(group).exists:
+        reason = answer.error or "somebody has joined or committed meanwhile"
+        raise PartlyApplied(
+            f"group {group!r} is there after its deletion ({reason}); look with describe, and try again"
+        )

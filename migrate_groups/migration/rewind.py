@@ -1,0 +1,131 @@
+"""Set a replay's offsets: look up, for a snapshot's partitions or a topic's, where each begins. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import GroupReader, TopicDescription, TopicPartition
+from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.offsets.rewind import Decision, decide_all, rewound
+from migrate_groups.offsets.selection import TopicPattern, matching_topics
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.target import PastEnd, Target, ToTime
+from migrate_groups.text import counted, some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewinding:
+    """A replay's offsets, what was decided for each partition, and the partitions of its topics that it leaves out."""
+
+    snapshot: Snapshot
+    decisions: Sequence[Decision]
+    left_out: Sequence[TopicPartition]
+
+
+def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> Snapshot:
+    """Return rows without a commit for every partition of the topics that these patterns match, Kafka's own aside.
+
+    Raises `InvalidInput` where a pattern matches none; and as `GroupReader`.
+    """
+    names = matching_topics({name for name in reader.topic_names() if not name.startswith("__")}, patterns)
+    taken_at, cluster_id = clock.now(), reader.cluster_id()
+    return Snapshot.of_rows(
+        Row(
+            cluster_id=cluster_id,
+            taken_at=taken_at,
+            group=None,
+            source_group=None,
+            group_state=None,
+            group_type=None,
+            topic=name,
+            topic_id=topic.topic_id,
+            partition=partition,
+            offset=None,
+            leader_epoch=None,
+            metadata="",
+            log_start_offset=None,
+            log_end_offset=None,
+        )
+        for name, topic in reader.describe_topics(names).items()
+        for partition in topic.partitions
+    )
+
+
+def rewind(
+    reader: GroupReader,
+    snapshot: Snapshot,
+    target: Target,
+    clock: Clock,
+    *,
+    past_end: PastEnd = "end",
+    strict: bool = False,
+) -> Rewinding:
+    """Return these partitions set to a target; the rows belong to no group yet, and claim none.
+
+    Raises `InvalidInput` where a partition stands for several groups; `Refused` where one is not what the snapshot saw,
+    or has no leader, and as `decide_all`; and as `GroupReader`.
+    """
+    rows = list(snapshot.at_one_moment().rows())
+    partitions = [row.topic_partition for row in rows]
+    if len(set(partitions)) < len(partitions):
+        raise InvalidInput(
+            f"the same partitions stand for groups {some([group or '(none)' for group in snapshot.groups()])}; "
+            "a rewind is of one group: filter the file by --group first"
+        )
+    described = reader.describe_topics(snapshot.topics())
+    cluster_id = reader.cluster_id()
+    _refuse_others(rows, cluster_id, described)
+    # The ends before the records: what comes in between must not be stepped over where nothing was found by time.
+    taken_at = clock.now()
+    bounds = reader.log_bounds(partitions)
+    found = reader.offsets_at(partitions, target.moment) if isinstance(target, ToTime) else {}
+    answered = bounds.keys() & found.keys() if isinstance(target, ToTime) else bounds.keys()
+    _refuse_without_leader([partition for partition in partitions if partition not in answered])
+    decisions = decide_all(rows, bounds, target, found, past_end=past_end, strict=strict)
+    return Rewinding(
+        snapshot=Snapshot.of_rows(
+            rewound(decision, target)._replace(
+                cluster_id=cluster_id, taken_at=taken_at, topic_id=described[decision.row.topic].topic_id
+            )
+            for decision in decisions
+        ),
+        decisions=decisions,
+        left_out=_left_out(set(partitions), described),
+    )
+
+
+def _refuse_others(rows: Sequence[Row], cluster_id: str, described: Mapping[str, TopicDescription]) -> None:
+    """Raise `Refused` where the rows are of another cluster, or of topics that are gone or no longer the same."""
+    clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
+    if clusters:
+        raise Refused(
+            f"the offsets are from cluster {some(clusters)}, this is {cluster_id}; --topic alone names topics here"
+        )
+    gone = {row.topic for row in rows if row.topic not in described}
+    if gone:
+        raise Refused(f"topic {some(gone)} does not exist; leave it out with --topic")
+    recreated = {row.topic for row in rows if row.topic_id and row.topic_id != described[row.topic].topic_id}
+    if recreated:
+        raise Refused(f"topic {some(recreated)} was deleted and created again since; --topic alone goes by the new one")
+    unknown = [row.topic_partition for row in rows if row.partition not in described[row.topic].partitions]
+    if unknown:
+        raise Refused(f"{counted(len(unknown), 'partition')} not there: {some(unknown)}; leave it out with --partition")
+
+
+def _refuse_without_leader(partitions: Sequence[TopicPartition]) -> None:
+    if partitions:
+        raise Refused(
+            f"{counted(len(partitions), 'partition')} without a leader: {some(partitions)}; nobody can say what is in "
+            "it: wait until it has one, or leave it out with --topic or --partition"
+        )
+
+
+def _left_out(wanted: Collection[TopicPartition], described: Mapping[str, TopicDescription]) -> list[TopicPartition]:
+    return [
+        partition
+        for name, topic in described.items()
+        for partition in (TopicPartition(name, number) for number in topic.partitions)
+        if partition not in wanted
+    ]

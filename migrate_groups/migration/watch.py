@@ -1,0 +1,224 @@
+"""Watch a group until it has reached log ends that were noted: a replay, or the drain of an old group."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import GroupReader, LogBounds, TopicPartition
+from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
+from migrate_groups.migration.take import existing_group
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.text import counted, some
+
+_POLL_SECONDS = 1.0
+_RATE_SECONDS = 30.0
+# A partition that stands still is looked into this often, and never more than so many at once.
+_TAIL_SECONDS = 10.0
+_MOST_TAILS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProgress:
+    """How far a topic has come. ``records`` to go through and ``left`` are differences of offsets; rate is a second."""
+
+    topic: str
+    records: int
+    left: int
+    partitions: int
+    reached: int
+    rate: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long what is left takes at this rate; None where nothing moves."""
+        if not self.left:
+            return 0.0
+        return self.left / self.rate if self.rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far the group has come after ``seconds`` of watching, by topic and in all; how many members it has."""
+
+    topics: tuple[TopicProgress, ...]
+    total: TopicProgress
+    members: int
+    seconds: float
+    remark: str = ""
+
+    @property
+    def reached(self) -> bool:
+        """Whether every partition has reached its end."""
+        return self.total.reached == self.total.partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """Where the partitions of a group began, and the log ends to be reached; ``unset``: those without an offset."""
+
+    spans: Mapping[TopicPartition, range]
+    unset: tuple[TopicPartition, ...]
+
+
+def goals(snapshot: Snapshot, group: str) -> Goals:
+    """Return the log ends that a snapshot notes for a group: its own rows, else those that belong to no group yet.
+
+    Raises `InvalidInput` where it has neither, or notes no log end.
+    """
+    rows = [row for row in snapshot.rows() if row.group == group]
+    rows = rows or [row for row in snapshot.rows() if row.group is None]
+    if not rows:
+        present = some([name for name in snapshot.groups() if name is not None])
+        raise InvalidInput(f"the file has no offsets for group {group!r}; it has {present or 'none'}")
+    Snapshot.of_rows(rows).at_one_moment()
+    silent = [row.topic_partition for row in rows if row.log_end_offset is None]
+    if silent:
+        raise InvalidInput(f"the file notes no log end for {some(silent)}; rewind and snapshot write files that do")
+    return Goals(
+        spans={row.topic_partition: _span(row) for row in rows if row.offset is not None},
+        unset=tuple(row.topic_partition for row in rows if row.offset is None),
+    )
+
+
+def watch(
+    reader: GroupReader,
+    group: str,
+    spans: Mapping[TopicPartition, range],
+    clock: Clock,
+    progress: Callable[[Progress], None],
+    *,
+    timeout: float = math.inf,
+) -> Progress:
+    """Look at a group until it has reached the end of each of these spans, and return how far it has come then.
+
+    Reached is an offset at the end, or one behind which no record is left: a consumer that commits record by record
+    never commits past a transaction marker, and what retention has deleted comes no more. ``progress`` is told of each
+    look, one a second. Raises `GroupNotFound`; `Refused` when ``timeout`` seconds are over, or a topic is gone; and as
+    `GroupReader`.
+    """
+    watching = _Watching(reader, group, spans, clock)
+    while True:
+        seen = watching.look()
+        progress(seen)
+        if seen.reached:
+            return seen
+        if seen.seconds >= timeout:
+            raise Refused(
+                f"not finished after {timeout:g} s: {counted(seen.total.left, 'record')} left in "
+                f"{counted(seen.total.partitions - seen.total.reached, 'partition')}"
+            )
+        clock.sleep(min(_POLL_SECONDS, timeout - seen.seconds))
+
+
+@dataclass
+class _Tail:
+    """A partition that stood still: at which offset, and when it was last looked into."""
+
+    offset: int
+    looked_at: float = -math.inf
+
+
+@dataclass
+class _Watching:
+    reader: GroupReader
+    group: str
+    spans: Mapping[TopicPartition, range]
+    clock: Clock
+    started: float = field(init=False)
+    left: dict[TopicPartition, int] = field(init=False)
+    topics: dict[str, list[TopicPartition]] = field(init=False)
+    history: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+    tails: dict[TopicPartition, _Tail] = field(default_factory=dict)
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        self.started = self.clock.monotonic()
+        self.left = {partition: len(span) for partition, span in self.spans.items()}
+        self.topics = {}
+        for partition in sorted(self.spans):
+            self.topics.setdefault(partition.topic, []).append(partition)
+
+    def look(self) -> Progress:
+        description = existing_group(self.reader, self.group)
+        ongoing = [partition for partition, left in self.left.items() if left]
+        positions = self._positions(ongoing)
+        for partition, offset in positions.items():
+            self.left[partition] = max(0, self.spans[partition].stop - offset)
+        for partition in self._without_records(positions):
+            self.left[partition] = 0
+        return self._progress(len(description.members))
+
+    def _positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        committed = self.reader.committed(self.group, partitions) if partitions else {}
+        bounds = self.reader.log_bounds(partitions) if partitions else {}
+        self._refuse_gone([partition for partition in partitions if partition not in bounds])
+        positions = {}
+        for partition in partitions:
+            found = committed[partition]
+            start = bounds.get(partition, LogBounds(start=0, end=0)).start
+            positions[partition] = max(start, found.offset if found else self.spans[partition].start)
+        return positions
+
+    def _refuse_gone(self, without_bounds: Collection[TopicPartition]) -> None:
+        topics = {partition.topic for partition in without_bounds}
+        gone = topics - self.reader.describe_topics(topics).keys() if topics else set()
+        if gone:
+            raise Refused(f"topic {some(gone)} does not exist any more: it can't be reached")
+
+    def _without_records(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
+        """Return the partitions that stand still, and have no record left before their end."""
+        still = []
+        for partition, offset in positions.items():
+            if partition in self.tails and self.tails[partition].offset == offset and self.left[partition]:
+                still.append(partition)
+            else:
+                self.tails[partition] = _Tail(offset=offset)
+        now = self.clock.monotonic()
+        due = [partition for partition in still if now - self.tails[partition].looked_at >= _TAIL_SECONDS]
+        due.sort(key=lambda partition: (self.tails[partition].looked_at, self.left[partition]))
+        looked_into = {
+            partition: range(positions[partition], self.spans[partition].stop) for partition in due[:_MOST_TAILS]
+        }
+        for partition in looked_into:
+            self.tails[partition].looked_at = now
+        try:
+            return looked_into.keys() - self.reader.with_records(looked_into)
+        except NotAuthorized as error:
+            self.remark = f"offsets alone are compared: {error}"
+            return ()
+
+    def _progress(self, members: int) -> Progress:
+        now = self.clock.monotonic()
+        left = {topic: sum(map(self.left.__getitem__, partitions)) for topic, partitions in self.topics.items()}
+        self.history.append((now, left))
+        while now - self.history[0][0] > _RATE_SECONDS and len(self.history) > 2:
+            self.history.popleft()
+        topics = tuple(self._of_topic(topic, partitions) for topic, partitions in self.topics.items())
+        total = TopicProgress(
+            topic="",
+            records=sum(topic.records for topic in topics),
+            left=sum(topic.left for topic in topics),
+            partitions=sum(topic.partitions for topic in topics),
+            reached=sum(topic.reached for topic in topics),
+            rate=sum(topic.rate for topic in topics),
+        )
+        return Progress(topics=topics, total=total, members=members, seconds=now - self.started, remark=self.remark)
+
+    def _of_topic(self, topic: str, partitions: Collection[TopicPartition]) -> TopicProgress:
+        (then, before), (now, after) = self.history[0], self.history[-1]
+        return TopicProgress(
+            topic=topic,
+            records=sum(len(self.spans[partition]) for partition in partitions),
+            left=after[topic],
+            partitions=len(partitions),
+            reached=sum(not self.left[partition] for partition in partitions),
+            rate=max(0.0, (before[topic] - after[topic]) / (now - then)) if now > then else 0.0,
+        )
+
+
+def _span(row: Row) -> range:
+    return range(row.offset or 0, row.log_end_offset or 0)

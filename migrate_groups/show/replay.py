@@ -1,0 +1,86 @@
+"""What people look at during a replay: where each partition was set, and how far a group has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from migrate_groups.migration.watch import Progress, TopicProgress
+from migrate_groups.offsets.rewind import Decision, Note
+from migrate_groups.offsets.times import span_in_words
+from migrate_groups.show.tables import table as new_table
+from migrate_groups.text import counted
+
+_STYLES = {Note.CLAMPED: "yellow", Note.GONE: "yellow", Note.SKIPPED: "yellow", Note.NO_COMMIT: "yellow"}
+_MOST_ROWS = 50
+
+
+def decisions(decided: Sequence[Decision]) -> RenderableType:
+    """Return one line a partition, those that need a word first where there are too many, and the sum."""
+    shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
+    table = new_table(
+        "topic", partition=">", log_start=">", log_end=">", committed=">", offset=">", to_replay=">", note="<"
+    )
+    for decision in sorted(shown, key=lambda decision: decision.row.topic_partition):
+        offsets = (decision.bounds.start, decision.bounds.end, decision.row.offset, decision.offset, decision.to_replay)
+        table.add_row(
+            decision.row.topic,
+            str(decision.row.partition),
+            *("-" if number is None else f"{number}" for number in offsets),
+            _note(decision),
+        )
+    rest = len(decided) - len(shown)
+    more = [Text(f"… and {counted(rest, 'partition')} more: the file has all", style="dim")] if rest else []
+    notes = Counter(decision.note for decision in decided if decision.note)
+    words = "".join(f", {number:,} {note}" for note, number in sorted(notes.items()))
+    replayed = sum(decision.to_replay for decision in decided)
+    return Group(table, *more, Text(f"{counted(len(decided), 'partition')}, {replayed:,} to replay{words}"))
+
+
+def progress_line(topic: TopicProgress) -> str:
+    """Return how far a topic has come, in one line: ``orders: 120 of 5,000 left, 250/s, 1 s left``."""
+    done = topic.records - topic.left
+    if not topic.left:
+        return f"{topic.topic}: {topic.records:,} done"
+    return f"{topic.topic}: {topic.left:,} of {topic.records:,} left, {_pace(topic)} ({done:,} done)"
+
+
+def bars(console: Console) -> Bars:
+    """Return progress bars for `update`, one a topic."""
+    return Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[left]} left", justify="right"),
+        TextColumn("{task.fields[pace]}", justify="right"),
+        console=console,
+    )
+
+
+def update(shown: Bars, tasks: dict[str, TaskID], progress: Progress) -> None:
+    """Show how far each topic has come; ``tasks`` are the bars that are there already."""
+    several = len(progress.topics) > 1
+    for topic in (*progress.topics, *([progress.total] if several else [])):
+        if topic.topic not in tasks:
+            tasks[topic.topic] = shown.add_task(topic.topic or "total", total=topic.records, left="", pace="")
+        done = max(0, topic.records - topic.left)
+        shown.update(tasks[topic.topic], completed=done, left=f"{topic.left:,}", pace=_pace(topic))
+
+
+def _pace(topic: TopicProgress) -> str:
+    seconds = topic.seconds_left
+    if seconds is None:
+        return "nothing moves"
+    left = "done" if not topic.left else f"{span_in_words(timedelta(seconds=round(seconds)))} to go"
+    return f"{topic.rate:,.0f}/s, {left}"
+
+
+def _note(decision: Decision) -> Text:
+    if decision.note is None:
+        return Text("")
+    return Text(f"{decision.note}: {decision.detail}", style=_STYLES.get(decision.note, ""))

@@ -1,0 +1,197 @@
+"""Where a replay begins, against logs in memory: every target, every edge, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.migration.rewind import rewind, rows_of_topics
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.rewind import Note, decide, rewound
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.snapshot import Snapshot, concatenate
+from migrate_groups.offsets.target import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from tests.support.clock import FakeClock
+from tests.support.rows import NOON, row
+
+BOUNDS = LogBounds(start=10, end=20)
+
+
+@pytest.mark.parametrize(
+    ("target", "offset", "note"),
+    [
+        (ToEarliest(), 10, None),
+        (ToLatest(), 20, None),
+        (ToCurrent(), 15, None),
+        (ShiftBy(-3), 12, None),
+        (ShiftBy(0), 15, None),
+        (ShiftBy(5), 20, None),
+        (ShiftBy(6), 20, Note.CLAMPED),
+        (ShiftBy(-6), 10, Note.CLAMPED),
+        (ToOffset(10), 10, None),
+        (ToOffset(20), 20, None),
+        (ToOffset(9), 10, Note.CLAMPED),
+        (ToOffset(2**62), 20, Note.CLAMPED),
+    ],
+)
+def test_targets_that_are_no_time(target: Target, offset, note):
+    """Every target lands within the log; what had to be clamped says so."""
+    decision = decide(row(offset=15), BOUNDS, target)
+    assert (decision.offset, decision.note) == (offset, note)
+    assert decision.to_replay == 20 - offset
+
+
+@pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
+def test_no_commit_stays_no_commit(target):
+    """Where nothing is committed there is nothing to shift: auto.offset.reset decides, and the note says so."""
+    decision = decide(row(offset=None), BOUNDS, target)
+    assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
+
+
+def at_time(found: StampedOffset | None, bounds: LogBounds = BOUNDS, **options):
+    return decide(row(), bounds, ToTime(1000), found, **options)
+
+
+def test_the_record_found_by_time():
+    """The offset of the record, whatever was committed."""
+    assert at_time(StampedOffset(offset=13, timestamp=1000)).offset == 13
+    assert at_time(StampedOffset(offset=13, timestamp=1000)).note is None
+
+
+@pytest.mark.parametrize(("past_end", "offset", "note"), [("end", 20, Note.PAST_END), ("skip", None, Note.SKIPPED)])
+def test_no_record_at_or_after_the_time(past_end, offset, note):
+    """Such a partition goes to the log end, or is left alone."""
+    decision = at_time(None, past_end=past_end)
+    assert (decision.offset, decision.note) == (offset, note)
+
+
+@pytest.mark.parametrize("past_end", ["end", "skip", "fail"])
+def test_an_empty_partition_goes_to_its_end(past_end):
+    """Nothing can be skipped in it; what comes next is not missed, whatever auto.offset.reset says."""
+    decision = at_time(None, LogBounds(start=7, end=7), past_end=past_end)
+    assert (decision.offset, decision.note) == (7, Note.EMPTY)
+
+
+def test_a_time_before_the_first_record_that_is_left():
+    """It says how much of the span is gone, where the log has lost its beginning, and only there."""
+    decision = at_time(StampedOffset(offset=10, timestamp=5_401_000))
+    assert (decision.offset, decision.note) == (10, Note.GONE)
+    assert "up to 1 h 30 min of it" in decision.detail
+    assert "the first record there is of 1970-01-01T01:30:01Z" in decision.detail
+    assert at_time(StampedOffset(offset=10, timestamp=1000)).note is None
+    assert at_time(StampedOffset(offset=0, timestamp=5000), LogBounds(start=0, end=20)).note is None
+
+
+def test_a_record_that_came_during_the_look_is_not_stepped_over():
+    """The ends were read first: a record beyond them is found by time, and the offset stays at the end."""
+    assert at_time(StampedOffset(offset=23, timestamp=1000)).offset == 20
+
+
+def test_a_rewound_row_claims_nothing():
+    """No group, no source, no state of a group; epoch and metadata only where the offset is still the committed one."""
+    before = row(offset=15, leader_epoch=3, metadata="m", source_group="old")
+    moved, same = (rewound(decide(before, BOUNDS, target), target) for target in (ShiftBy(1), ToCurrent()))
+    assert (moved.group, moved.source_group, moved.group_state, moved.group_type) == (None, None, None, None)
+    assert (moved.offset, moved.leader_epoch, moved.metadata) == (16, None, "")
+    assert (same.offset, same.leader_epoch, same.metadata) == (15, 3, "m")
+    assert (moved.log_start_offset, moved.log_end_offset) == (10, 20)
+
+
+T = 1_700_000_000_000
+
+
+def cluster() -> InMemoryCluster:
+    """Two partitions of ``orders`` with a record a second, one empty, and a live group in the middle of it."""
+    made = InMemoryCluster()
+    made.create_topic("orders", 3)
+    for seconds in range(10):
+        made.produce("orders", 0, 1, timestamp=T + 1000 * seconds)
+        made.produce("orders", 1, 1, timestamp=T - 60_000 + 1000 * seconds)
+    for partition, offset in enumerate((8, 9, 0)):
+        made.commit("live", TopicPartition("orders", partition), offset, metadata="m")
+    return made
+
+
+def offsets(snapshot: Snapshot) -> list[int | None]:
+    return [each.offset for each in snapshot.rows()]
+
+
+def test_a_group_and_its_topics_give_the_same_replay():
+    """By time it does not matter whether the partitions come from a group, a file or the topics' names."""
+    made = cluster()
+    taken = take_snapshot(made, ["live"], FakeClock())
+    by_topic = rows_of_topics(made, [TopicPattern("ord*")], FakeClock())
+    results = [rewind(made, rows, ToTime(T + 3500), FakeClock()) for rows in (taken, by_topic)]
+    assert results[0].snapshot == results[1].snapshot
+    assert offsets(results[0].snapshot) == [4, 10, 0]
+    assert [decision.note for decision in results[0].decisions] == [None, Note.PAST_END, Note.EMPTY]
+    assert {each.taken_at for each in results[0].snapshot.rows()} == {NOON}
+    assert {each.log_end_offset for each in results[0].snapshot.rows()} == {10, 0}
+
+
+def test_topics_by_pattern_leave_kafkas_own_out():
+    """``*`` is the applications' topics; a pattern that matches none is an error."""
+    made = cluster()
+    made.create_topic("__consumer_offsets", 1)
+    assert rows_of_topics(made, [TopicPattern("*")], FakeClock()).topics() == ["orders"]
+    with pytest.raises(InvalidInput, match="no topic matches nope"):
+        rows_of_topics(made, [TopicPattern("nope")], FakeClock())
+
+
+def test_what_strict_and_fail_refuse():
+    """--past-end fail refuses a partition without such a record; --strict what was clamped, gone or never there."""
+    made = cluster()
+    rows = take_snapshot(made, ["live"], FakeClock())
+    with pytest.raises(Refused, match=r"1 partition: orders-1 \(past end"):
+        rewind(made, rows, ToTime(T), FakeClock(), past_end="fail")
+    with pytest.raises(Refused, match=r"2 partitions: orders-0 \(clamped: 12 asked for, and the log ends at 10\)"):
+        rewind(made, rows.keep({"partition": [0, 1]}), ShiftBy(4), FakeClock(), strict=True)
+    made.delete_records("orders", 0, 5)
+    assert offsets(rewind(made, rows, ToTime(T), FakeClock()).snapshot)[0] == 5
+    with pytest.raises(Refused, match=r"orders-0 \(gone: up to 5 s of it"):
+        rewind(made, rows, ToTime(T), FakeClock(), strict=True)
+    made.create_topic("other", 1)
+    with pytest.raises(Refused, match=r"other-0 \(no commit"):
+        rewind(made, rows_of_topics(made, [TopicPattern("other")], FakeClock()), ToCurrent(), FakeClock(), strict=True)
+
+
+def test_a_partition_without_a_leader_is_refused_by_name():
+    """Nobody knows what is in it; left out of the file, the others are rewound, and it is named as left out."""
+    made = cluster()
+    made.lose_leader("orders", 1)
+    rows = take_snapshot(made, ["live"], FakeClock())
+    for target in (ToTime(T), ToEarliest(), ToOffset(3), ToCurrent()):
+        with pytest.raises(Refused, match="1 partition without a leader: orders-1"):
+            rewind(made, rows, target, FakeClock())
+    result = rewind(made, rows.keep({"partition": [0, 2]}), ToTime(T), FakeClock())
+    assert result.left_out == [TopicPartition("orders", 1)]
+
+
+def test_files_of_other_clusters_and_topics_are_refused():
+    """Offsets of another cluster, a topic that is gone, or recreated, or has no such partition, mean nothing here."""
+    made = cluster()
+    rows = take_snapshot(made, ["live"], FakeClock())
+    for change, complaint in (
+        ({"cluster_id": "elsewhere"}, "from cluster elsewhere, this is in-memory"),
+        ({"topic": "gone"}, "topic gone does not exist"),
+        ({"topic_id": "earlier"}, "deleted and created again"),
+        ({"partition": 7}, "orders-7"),
+    ):
+        changed = Snapshot.of_rows([next(rows.rows())._replace(**change)])
+        with pytest.raises(Refused, match=complaint):
+            rewind(made, changed, ToEarliest(), FakeClock())
+
+
+def test_two_groups_or_moments_in_one_file_are_refused():
+    """A partition can be set to one offset only: which group's, or which moment's, would be a guess."""
+    made = cluster()
+    made.commit("other", TopicPartition("orders", 0), 1)
+    with pytest.raises(InvalidInput, match=r"stand for groups live, other.*--group"):
+        rewind(made, take_snapshot(made, ["live", "other"], FakeClock()), ToCurrent(), FakeClock())
+    later = FakeClock()
+    later.sleep(60)
+    history = concatenate([take_snapshot(made, ["live"], FakeClock()), take_snapshot(made, ["live"], later)])
+    with pytest.raises(InvalidInput, match="several moments"):
+        rewind(made, history, ToCurrent(), FakeClock())

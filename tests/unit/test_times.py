@@ -1,0 +1,187 @@
+"""Moments and time spans: what each form means, and that what has no one meaning is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_groups.errors import UsageError
+from migrate_groups.offsets.times import (
+    milliseconds_of,
+    moment_before,
+    parse_moment,
+    parse_span,
+    parse_zone,
+    rfc_3339,
+    span_in_words,
+)
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SYDNEY = ZoneInfo("Australia/Sydney")
+SECOND = 1_667_989_495_000
+
+
+def moment(text: str, zone: ZoneInfo | None = None) -> int:
+    return parse_moment(text, zone, NOW, "--to-datetime")
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("2022-11-09T10:24:55Z", SECOND),
+        ("2022-11-09T21:24:55+11:00", SECOND),
+        ("2022-11-09t10:24:55z", SECOND),
+        ("2022-11-09 10:24:55-00:00", SECOND),
+        ("2022-11-09T10:24:55.25Z", SECOND + 250),
+        ("2022-11-09T10:24:55.250000000Z", SECOND + 250),
+        ("2022-11-09T10:24:55.250000001Z", SECOND + 251),
+        ("2022-11-09T10:24:55.999999999Z", SECOND + 1000),
+        ("1667989495000", SECOND),
+        ("0", 0),
+    ],
+)
+def test_times_with_one_meaning(text, milliseconds):
+    """RFC 3339 with an offset or Z, and milliseconds; a part of a millisecond is rounded up, never down."""
+    assert moment(text) == milliseconds
+    assert moment(text, SYDNEY) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "-5",
+        "1e12",
+        "2022-11-09",
+        "2022-11-09T10:24Z",
+        "2022-13-09T10:24:55Z",
+        "2022-11-09T10:24:60Z",
+        "2022-11-09T10:24:55 Z",
+        "2022-11-09T10:24:55+25:00",
+        "2022-11-09T10:24:55.0000000001Z",
+        "٢022-11-09T10:24:55Z",
+    ],
+)
+def test_what_is_no_time_is_refused_with_the_form_expected(text):
+    """Anything else names the forms that are understood."""
+    with pytest.raises(UsageError, match="expected a time such as 2026-11-09T21:24:55Z"):
+        moment(text)
+
+
+def test_a_local_time_needs_its_zone():
+    """Without a zone it is refused; with one it means what the clocks there showed, in summer and in winter."""
+    with pytest.raises(UsageError, match=r"a time without an offset.*--timezone"):
+        moment("2022-11-09T21:24:55")
+    assert moment("2022-11-09T21:24:55", SYDNEY) == SECOND
+    assert rfc_3339(moment("2022-06-09T12:00:00", SYDNEY)) == "2022-06-09T02:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("2022-04-03T02:30:00", r"came twice.*2022-04-03T02:30:00\+11:00 or 2022-04-03T02:30:00\+10:00"),
+        ("2022-10-02T02:30:00", r"never was.*2022-10-02T03:30:00\+11:00 or 2022-10-02T01:30:00\+10:00"),
+    ],
+)
+def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, complaint):
+    """A repeated hour and a skipped one are not guessed."""
+    with pytest.raises(UsageError, match=complaint):
+        moment(text, SYDNEY)
+
+
+@given(
+    local=st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2026, 1, 1)),
+    name=st.sampled_from(["UTC", "Asia/Kathmandu", "Europe/Dublin", "Australia/Lord_Howe"]),
+)
+def test_a_local_time_is_what_the_zone_shows_or_is_refused(local, name):
+    """What is taken shows as the same local time in the zone; what is refused does so twice or never."""
+    zone, local = ZoneInfo(name), local.replace(microsecond=0)
+    offsets = [timedelta(minutes=15 * quarters) for quarters in range(-60, 61)]
+    instants = [local.replace(tzinfo=UTC) - offset for offset in offsets]
+    real = [instant for instant in instants if instant.astimezone(zone).replace(tzinfo=None) == local]
+    try:
+        found = moment(local.isoformat(), zone)
+    except UsageError:
+        assert len(real) != 1
+    else:
+        assert [milliseconds_of(instant) for instant in real] == [found]
+
+
+def test_what_is_yet_to_come_or_before_1970_is_refused():
+    """The future is a mistake; a negative number would ask a broker for the log's ends."""
+    assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
+    for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
+        with pytest.raises(UsageError, match="yet to come"):
+            moment(text)
+    for text in ("1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00+14:00"):
+        with pytest.raises(UsageError, match="before 1970"):
+            moment(text)
+    with pytest.raises(UsageError, match="before 1970"):
+        moment_before(NOW, timedelta(days=30_000), "--by-duration")
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("PT1H30M", timedelta(hours=1, minutes=30)),
+        ("P1D", timedelta(days=1)),
+        ("P2W", timedelta(weeks=2)),
+        ("P1DT0.5S", timedelta(days=1, seconds=0.5)),
+        ("90m", timedelta(minutes=90)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1d", timedelta(days=1)),
+        ("250ms", timedelta(milliseconds=250)),
+    ],
+)
+def test_time_spans(text, span):
+    """ISO 8601 durations and short ones; counted back from now in whole milliseconds."""
+    assert parse_span(text, "--by-duration") == span
+    assert moment_before(NOW, span, "--by-duration") == milliseconds_of(NOW - span)
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "90", "P1Y", "P1M", "pt1h", "1h 30m", "P1H", "P1DT", "P-1D", "--1h"])
+def test_what_is_no_time_span_is_refused_with_the_form_expected(text):
+    """Years and months have no length, and a number without a unit no meaning."""
+    with pytest.raises(UsageError, match="expected a time span such as 90m, 1h30m, PT1H30M or P1D"):
+        parse_span(text, "--by-duration")
+
+
+@pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
+def test_negative_and_zero_spans_are_refused(text):
+    """Kafka's own tool takes -P1D for tomorrow, and goes to the log end."""
+    with pytest.raises(UsageError, match="longer than nothing"):
+        parse_span(text, "--by-duration")
+
+
+def test_a_span_beyond_any_calendar_is_refused():
+    """Numbers that no date can be reached with are an error, not a crash."""
+    for text in ("99999999999d", "P99999999999W"):
+        with pytest.raises(UsageError, match="longer than any calendar"):
+            parse_span(text, "--by-duration")
+
+
+@pytest.mark.parametrize("name", ["", "Australia", "Mars/Base", "../../etc/passwd", "/etc/localtime", "a\0b"])
+def test_unknown_zones_are_refused(name):
+    """What is no IANA name is refused, folders and paths as well."""
+    with pytest.raises(UsageError, match="no time zone"):
+        parse_zone(name)
+
+
+def test_a_mistyped_zone_gets_the_near_ones():
+    """The name that was meant is in the message."""
+    for typed in ("Australia/Sydny", "australia/sydney"):
+        with pytest.raises(UsageError, match="did you mean Australia/Sydney"):
+            parse_zone(typed)
+
+
+def test_moments_and_spans_in_words():
+    """UTC with Z, zones with their offset, milliseconds where there are any; spans in two units."""
+    assert rfc_3339(SECOND) == "2022-11-09T10:24:55Z"
+    assert rfc_3339(SECOND + 1, SYDNEY) == "2022-11-09T21:24:55.001+11:00"
+    words = {timedelta(hours=25, minutes=3): "1 d 1 h", timedelta(seconds=90): "1 min 30 s", timedelta(0): "0 s"}
+    assert {span: span_in_words(span) for span in words} == words
