@@ -164,6 +164,30 @@ class BrokerWorld:
         assert [each.error_code for topic in answer.topics for each in topic.partitions] == [0], answer
         until(lambda: partition not in self.committed(group))
 
+    def read_to_end(
+        self, consumer: confluent_kafka.Consumer, topic: str, partition: int
+    ) -> list[confluent_kafka.Message]:
+        """Return all records of a partition, read without a group's membership."""
+        where = confluent_kafka.TopicPartition(topic, partition, 0)
+        _, end = consumer.get_watermark_offsets(where, _SECONDS)
+        consumer.assign([where])
+        found: list[confluent_kafka.Message] = []
+
+        def at_end() -> bool:
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                found.append(message)
+            return consumer.position([where])[0].offset >= end
+
+        if end:
+            until(at_end)
+        return found
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the broker that leads a partition, -1 where none does."""
+        (described,) = self._admin.describe_topics([topic])
+        return next(each["leader_id"] for each in described["partitions"] if each["partition_index"] == partition)
+
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)
         consumer.close()

@@ -1,0 +1,290 @@
+"""rewind on a real broker: every target, and every edge of a log that a replay may meet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli
+
+T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+KEPT = {"retention.ms": "-1"}
+
+
+def at(seconds: float) -> str:
+    """Return the moment so many seconds after T, as a person would copy it from a log."""
+    return f"{datetime.fromtimestamp(T / 1000 + seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def records(world, topic: str, partition: int, *seconds: float) -> None:
+    for each in seconds:
+        world.produce(topic, partition, 1, timestamp=T + int(1000 * each))
+
+
+def rewound(cli, *arguments: object) -> tuple[list[str], str]:
+    """Run rewind, and return the offsets by partition, ``""`` for none, and what was said."""
+    done = cli("rewind", *arguments, "-o", "-")
+    return [row["offset"] for row in csv.DictReader(io.StringIO(done.stdout))], done.stderr
+
+
+def notes(said: str) -> list[str]:
+    """Return the notes of the table's partitions, without the reason."""
+    return re.findall(r"\d  ([a-z ]+): ", said)
+
+
+@pytest.fixture
+def topic(world) -> str:
+    """Ten records, one a second from T on; an empty partition; five records from before T."""
+    name = world.create_topic(3, **KEPT)
+    records(world, name, 0, *range(10))
+    records(world, name, 2, *range(-5, 0))
+    return name
+
+
+@pytest.mark.parametrize(
+    ("time", "first"), [(at(3), "3"), (at(2.001), "3"), (at(-3600), "0"), (str(T + 9000), "9"), (at(9), "9")]
+)
+def test_the_first_record_at_or_after_the_time(cli, topic, time, first):
+    """By RFC 3339 and by milliseconds; a partition without such a record goes to its end, so does an empty one."""
+    offsets, said = rewound(cli, "--topic", topic, "--to-datetime", time)
+    before = time == at(-3600)
+    assert offsets == [first, "0", "0" if before else "5"]
+    assert notes(said) == (["empty"] if before else ["empty", "past end"])
+
+
+def test_past_end_skips_or_fails_if_asked(cli, topic):
+    """``skip`` leaves such a partition without an offset, ``fail`` refuses and names it; an empty one is none such."""
+    by_time = ("--topic", topic, "--to-datetime", at(4))
+    offsets, said = rewound(cli, *by_time, "--past-end", "skip")
+    assert offsets == ["4", "0", ""]
+    assert "1 skipped" in said
+    refusal = cli.fails("rewind", *by_time, "--past-end", "fail", "-o", "out.csv", code=3)
+    assert f"{topic}-2 (past end" in refusal
+    assert f"{topic}-1" not in refusal
+    assert list(cli.folder.iterdir()) == []
+
+
+def test_what_was_understood_is_echoed_in_utc_and_in_the_zone(cli, topic):
+    """A naive time means what the zone's clocks showed."""
+    _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
+    assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
+
+
+def test_a_span_back_from_now(cli, world):
+    """``--by-duration`` counts from now: records of before are not replayed, those within are."""
+    name = world.create_topic(1, **KEPT)
+    now = int(time.time())
+    for minutes in (120, 60, 30):
+        world.produce(name, 0, 1, timestamp=1000 * (now - 60 * minutes))
+    for span, first in (("90m", "1"), ("PT45M", "2"), ("P1D", "0"), ("PT10M", "3")):
+        assert rewound(cli, "--topic", name, "--by-duration", span)[0] == [first], span
+
+
+@pytest.fixture
+def group(world, topic) -> str:
+    """A group that has committed 8, nothing and 2 on the topic."""
+    name = world.name("orders")
+    for partition, offset in ((0, 8), (2, 2)):
+        world.commit(name, TopicPartition(topic, partition), offset, metadata="of the old group")
+    return name
+
+
+@pytest.mark.parametrize(
+    ("target", "expected", "noted"),
+    [
+        (["--to-earliest"], ["0", "0", "0"], []),
+        (["--to-latest"], ["10", "0", "5"], []),
+        (["--to-current"], ["8", "", "2"], ["no commit"]),
+        (["--shift-by", "-2"], ["6", "", "0"], ["no commit"]),
+        (["--shift-by", "-3"], ["5", "", "0"], ["no commit", "clamped"]),
+        (["--shift-by", "+3"], ["10", "", "5"], ["clamped", "no commit"]),
+        (["--to-offset", "6"], ["6", "0", "5"], ["clamped", "clamped"]),
+    ],
+    ids=" ".join,
+)
+def test_targets_that_are_no_time(cli, topic, group, target, expected, noted):
+    """Each lands within the log; what had to be clamped, and where nothing is committed, is shown."""
+    offsets, said = rewound(cli, "--group", group, *target)
+    assert offsets == expected
+    assert notes(said) == noted
+
+
+def test_strict_refuses_what_would_be_clamped(cli, group):
+    """``--strict`` takes exactly what was asked for, or writes nothing."""
+    refusal = cli.fails("rewind", "--group", group, "--shift-by", "+3", "--strict", "-o", "out.csv", code=3)
+    assert "clamped: 11 asked for, and the log ends at 10" in refusal
+    assert list(cli.folder.iterdir()) == []
+
+
+def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
+    """Where Kafka's tool and rewind mean the same, they go to the same offsets, past the end and beyond it too."""
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
+        done = sandbox.run_tool(tool, "--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
+        kafkas = dict(re.findall(rf"^{group} +{topic} +(\d+) +(\d+)", done.stdout, re.MULTILINE))
+        assert rewound(cli, "--topic", topic, *target)[0] == [kafkas[number] for number in "012"], target
+
+
+def test_a_time_before_the_first_record_that_is_left(cli, world, topic):
+    """It begins with that record, and says how much of the span is gone already; ``--strict`` refuses."""
+    world.delete_records(topic, 0, 4)
+    by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
+    offsets, said = rewound(cli, *by_time)
+    assert offsets == ["4"]
+    assert "gone: up to 3 s of it: the log starts at 4, and the first record there is of 2023-11-14T22:13:24Z" in said
+    assert "gone: up to 3 s" in cli.fails("rewind", *by_time, "--strict", "-o", "out.csv", code=3)
+    assert notes(rewound(cli, "--topic", topic, "--partition", "0", "--to-datetime", at(5))[1]) == []
+
+
+def test_a_partition_whose_records_are_all_deleted(cli, world, topic):
+    """It goes to its end, where its start is by then, and says that no records are left."""
+    world.delete_records(topic, 2, 5)
+    offsets, said = rewound(cli, "--topic", topic, "--partition", "2", "--to-datetime", at(-4))
+    assert offsets == ["5"]
+    assert "empty: no records are left: the log starts at 5" in said
+
+
+def test_a_compacted_topic(cli, world):
+    """What compaction has removed is no record: the next one that is left is found, and every one from there on."""
+    name = world.create_topic(
+        1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "1"}
+    )
+    for seconds in range(5):
+        world.produce(name, 0, 1, timestamp=T + 1000 * seconds, key="same")
+    world.produce(name, 0, 1, timestamp=T + 60_000, key="last")
+
+    def values() -> list[str]:
+        consumer = world.consumer(world.name("reader"))
+        return [str(message.offset()) for message in world.read_to_end(consumer, name, 0)]
+
+    until(lambda: values() == ["4", "5"], seconds=60)
+    assert rewound(cli, "--topic", name, "--to-datetime", at(1))[0] == ["4"]
+    assert rewound(cli, "--topic", name, "--to-datetime", at(5))[0] == ["5"]
+    assert rewound(cli, "--topic", name, "--to-earliest")[0] == ["0"]
+
+
+def test_records_out_of_time_order(cli, world):
+    """No record of the time or later is left behind: the first by offset counts, older ones after it come again."""
+    name = world.create_topic(1, **KEPT)
+    records(world, name, 0, 5, 3, 9, 1, 7)
+    for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
+        assert rewound(cli, "--topic", name, "--to-datetime", at(seconds))[0] == [first], seconds
+
+
+def test_a_topic_with_log_append_time(cli, world):
+    """The broker's time counts there, not the producer's."""
+    name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
+    world.produce(name, 0, 2, timestamp=T)
+    time.sleep(0.01)  # two records of one millisecond have no time between them
+    between = int(time.time() * 1000)
+    world.produce(name, 0, 3, timestamp=T)
+    assert rewound(cli, "--topic", name, "--to-datetime", between)[0] == ["2"]
+    assert rewound(cli, "--topic", name, "--to-datetime", at(1))[0] == ["0"]
+
+
+def test_transaction_markers_and_aborted_records(cli, world):
+    """A marker has the broker's time and may be found in place of a record: never after the record that is meant."""
+    name = world.create_topic(1, **KEPT)
+    world.transact(name, 0, 2, timestamp=T)
+    world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
+    records(world, name, 0, 4)
+    assert rewound(cli, "--topic", name, "--to-datetime", at(0))[0] == ["0"]
+    assert rewound(cli, "--topic", name, "--to-datetime", at(3))[0] == ["2"]  # the first marker
+    assert rewound(cli, "--topic", name, "--to-latest")[0] == ["7"]
+
+
+def test_records_of_an_open_transaction(cli, world):
+    """They count, as the log end counts them: what commits later is not left behind."""
+    name = world.create_topic(1, **KEPT)
+    records(world, name, 0, 0)
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    producer.produce(name, value="open", partition=0, timestamp=T + 5000)
+    assert producer.flush(30) == 0
+    assert rewound(cli, "--topic", name, "--to-datetime", at(5))[0] == ["1"]
+    assert rewound(cli, "--topic", name, "--to-latest")[0] == ["2"]
+    producer.abort_transaction(30)
+
+
+def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
+    """One whose disk has failed is refused by name, and nothing is written; the others can be rewound without it."""
+    settings = {"log.dirs": "data,broken", "log.flush.offset.checkpoint.interval.ms": "200"}
+    with (
+        start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
+        broker_world(sandbox.bootstrap_servers) as world,
+    ):
+        name = world.create_topic(2)
+        disk = sandbox.node.folder / "broken"
+        (lost,) = until(lambda: [path.name for path in disk.glob(f"{name}-*")])
+        disk.rename(disk.with_name("unplugged"))
+        number = int(lost.rpartition("-")[2])
+        until(lambda: world.leader(name, number) == -1)
+        cli = Cli(tmp_path, sandbox.bootstrap_servers)
+        refusal = cli.fails("rewind", "--topic", name, "--to-earliest", "-o", "out.csv", code=3)
+        assert f"1 partition without a leader: {lost}" in refusal
+        assert list(tmp_path.iterdir()) == []
+        offsets, _ = rewound(cli, "--topic", name, "--partition", 1 - number, "--to-datetime", at(0))
+        assert offsets == ["0"]
+
+
+def test_a_live_group_is_neither_asked_nor_touched(cli, world, topic):
+    """From a group with members: its offsets and members are the same afterwards, and the replay group has its own."""
+    live, replay = world.name("live"), world.name("replay")
+    world.commit(live, TopicPartition(topic, 0), 10)
+    member = world.join(live, topic)
+    before = world.committed(live)
+    cli("rewind", "--group", live, "--to-datetime", at(7), "-o", "replay.csv")
+    done = cli("apply", "replay.csv", "--to-group", replay, "--yes")
+    assert "no old group is asked" in done.stdout
+    assert world.committed(replay) == {TopicPartition(topic, number): offset for number, offset in enumerate((7, 0, 5))}
+    assert world.committed(live) == before
+    assert "1 member" in cli("describe", live).stdout
+    assert member.assignment()
+
+
+def test_rewound_tables_are_filtered_split_exported_and_applied(cli, world, topic):
+    """The output is a snapshot like any other: pipes, filter, split by topic, Kafka's own file, the plan of apply."""
+    other, prefix = world.create_topic(1), world.name("replay")
+    records(world, other, 0, 1, 2)
+    cli("rewind", "--topic", topic, "--topic", other, "--to-datetime", at(2), "-o", "replay.parquet")
+    kept = cli("filter", "replay.parquet", "--topic", other, "-o", "-").stdout
+    assert cli("export", "-", "-o", "-", stdin=kept).stdout == f"{other},0,1\n"
+    cli("split", "replay.parquet", "--to", f"{prefix}-a={topic}", "--to", f"{prefix}-b={other}", "-o", "split.csv")
+    cli("apply", "split.csv", "--yes")
+    assert world.committed(f"{prefix}-a")[TopicPartition(topic, 0)] == 2
+    assert world.committed(f"{prefix}-b") == {TopicPartition(other, 0): 1}
+    piped = cli("rewind", "-", "--to-earliest", "-o", "-", stdin=kept).stdout
+    cli("apply", "-", "--to-group", f"{prefix}-c", "--receipt", "r.json", "--yes", stdin=piped)
+    assert world.committed(f"{prefix}-c") == {TopicPartition(other, 0): 0}
+
+
+def test_partitions_that_a_file_lacks_are_named(cli, world, topic):
+    """What the file has not, the replay has not: said, unless --partition meant it so."""
+    cli("rewind", "--topic", topic, "--to-earliest", "-o", "all.csv")
+    cli("filter", "all.csv", "--partition", "0-1", "-o", "two.csv")
+    offsets, said = rewound(cli, "two.csv", "--to-earliest")
+    assert offsets == ["0", "0"]
+    assert f"1 partition of these topics are not among them: {topic}-2" in said
+    assert "not among them" not in rewound(cli, "all.csv", "--partition", "0", "--to-earliest")[1]
+
+
+def test_unknown_topics_and_groups_are_refused(cli, world, topic, group):
+    """Exit 2 or 3, one line, and no file."""
+    never = world.name("never")
+    assert "does not exist" in cli.fails("rewind", "--group", never, "--to-earliest", "-o", "out.csv", code=3)
+    for source in (["--topic", "no-such-topic"], ["--group", group, "--topic", "no-such-topic"]):
+        refusal = cli.fails("rewind", *source, "--to-earliest", "-o", "out.csv", code=2)
+        assert "no topic matches no-such-topic" in refusal
+    (cli.folder / "gone.csv").write_text("no-such-topic,0,5\n")
+    assert "topic no-such-topic does not exist" in cli.fails(
+        "rewind", "gone.csv", "--shift-by", "-1", "-o", "out.csv", code=3
+    )
+    assert [path.name for path in cli.folder.iterdir()] == ["gone.csv"]
