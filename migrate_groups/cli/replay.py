@@ -56,8 +56,8 @@ def watch(
         with shown_progress(group) as tell:
             done = follow(reader, group, wanted.spans, clock, tell, timeout=seconds)
     show(
-        f"reached: {counted(done.total.partitions, 'partition')} of {group}, "
-        f"{counted(done.total.records, 'record')} since the file was written"
+        f"reached: {counted(done.total.partitions, 'partition')} of {group}, {counted(done.total.records, 'record')}, "
+        f"watched for {done.seconds:.0f} s"
     )
 
 

@@ -44,6 +44,4 @@ def delete_group(writer: GroupWriter, group: str) -> None:
         raise Refused(f"group {group!r} was not deleted: {answer.error}; somebody may have joined it just now")
     if writer.describe_group(group).exists:
         reason = answer.error or "somebody has joined or committed meanwhile"
-        raise PartlyApplied(
-            f"group {group!r} is there after its deletion ({reason}); look with describe, and try again"
-        )
+        raise PartlyApplied(f"group {group!r} is still there, or again ({reason}); look with describe, and try again")

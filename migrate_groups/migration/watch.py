@@ -11,7 +11,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, LogBounds, TopicPartition
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.take import existing_group
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
@@ -78,8 +78,11 @@ def goals(snapshot: Snapshot, group: str) -> Goals:
     silent = [row.topic_partition for row in rows if row.log_end_offset is None]
     if silent:
         raise InvalidInput(f"the file notes no log end for {some(silent)}; rewind and snapshot write files that do")
+    spans = {row.topic_partition: range(row.offset, row.log_end_offset or 0) for row in rows if row.offset is not None}
+    if not spans:
+        raise InvalidInput(f"there is nothing to watch of group {group!r}: no partition has an offset to begin with")
     return Goals(
-        spans={row.topic_partition: _span(row) for row in rows if row.offset is not None},
+        spans=spans,
         unset=tuple(row.topic_partition for row in rows if row.offset is None),
     )
 
@@ -218,7 +221,3 @@ class _Watching:
             reached=sum(not self.left[partition] for partition in partitions),
             rate=max(0.0, (before[topic] - after[topic]) / (now - then)) if now > then else 0.0,
         )
-
-
-def _span(row: Row) -> range:
-    return range(row.offset or 0, row.log_end_offset or 0)

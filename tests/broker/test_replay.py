@@ -1,0 +1,170 @@
+"""A replay's end on a real broker: watch, and delete."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import until
+from tests.support.raw_member import raw_member
+
+T = 1_700_000_000_000
+NOW = ("--settle", "0s", "--guard", "0s")
+
+
+@pytest.fixture
+def replay(cli, world) -> tuple[str, str]:
+    """A topic with twenty records, a replay group that is set to its start, and replay.csv: (topic, group)."""
+    topic, group = world.create_topic(2), world.name("replay")
+    for partition in (0, 1):
+        world.produce(topic, partition, 10)
+    cli("rewind", "--topic", topic, "--to-earliest", "-o", "replay.csv")
+    cli("apply", "replay.csv", "--to-group", group, *NOW, "--yes")
+    return topic, group
+
+
+def test_watch_ends_when_the_noted_ends_are_reached(cli, world, replay):
+    """Plain lines while the group consumes; exit 0 at the ends of the rewind, whatever is produced afterwards."""
+    topic, group = replay
+    watching = cli.start("watch", group, "--until", "replay.csv", "--timeout", "60s")
+    first = watching.stderr.readline()
+    assert f"{topic}: 20 of 20 left, nothing moves (0 done)" in first
+    assert "has no members: nobody consumes" in watching.stderr.readline()
+    world.produce(topic, 0, 5)
+    consumer = world.join(group, topic)
+    world.consume(consumer, 25)
+    consumer.commit(asynchronous=False)
+    out, err = watching.communicate(timeout=60)
+    assert watching.returncode == 0, err
+    assert f"{topic}: 20 done" in err
+    assert out.startswith(f"reached: 2 partitions of {group}, 20 records")
+
+
+def test_watch_gives_up_when_its_time_is_over(cli, replay):
+    """--timeout is exit 3, with what is left; the group stands where it stood."""
+    _, group = replay
+    refusal = cli.fails("watch", group, "--until", "replay.csv", "--timeout", "1s", code=3)
+    assert "not finished after 1 s: 20 records left in 2 partitions" in refusal
+
+
+def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cli, world):
+    """Its commit stays before the last marker for ever; watch looks that no record is left, and ends."""
+    topic, group = world.create_topic(), world.name("replay")
+    world.transact(topic, 0, 3)
+    world.transact(topic, 0, 2, commit=False)
+    cli("rewind", "--topic", topic, "--to-earliest", "-o", "replay.csv")
+    cli("apply", "replay.csv", "--to-group", group, *NOW, "--yes")
+    consumer = world.join(group, topic, **{"isolation.level": "read_committed"})
+
+    def handled() -> bool:
+        message = consumer.poll(0.05)
+        if message is not None and message.error() is None:
+            consumer.commit(message=message, asynchronous=False)
+        return world.committed(group)[TopicPartition(topic, 0)] == 3
+
+    until(handled)
+    out = cli("watch", group, "--until", "replay.csv", "--timeout", "30s").stdout
+    assert out.startswith(f"reached: 1 partition of {group}")
+    assert world.committed(group) == {TopicPartition(topic, 0): 3}
+
+
+def test_the_drain_of_an_old_group(cli, world):
+    """Until the ends of its own snapshot, or without a file until those of now."""
+    topic, group = world.create_topic(), world.name("old")
+    world.produce(topic, 0, 10)
+    world.commit(group, TopicPartition(topic, 0), 4)
+    cli("snapshot", group, "-o", "before.csv")
+    world.produce(topic, 0, 2)
+    world.commit(group, TopicPartition(topic, 0), 10)
+    assert "1 partition" in cli("watch", group, "--until", "before.csv").stdout
+    assert "2 records left" in cli.fails("watch", group, "--timeout", "0s", code=3)
+    world.commit(group, TopicPartition(topic, 0), 12)
+    assert "reached" in cli("watch", group).stdout
+
+
+def on_a_terminal(cli, *arguments: str, typed: str = "") -> tuple[int, str]:
+    """Run a command on a terminal of its own, type something, and return its exit code and what was shown."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "migrate_groups", *arguments]
+    environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    with subprocess.Popen(
+        command, cwd=cli.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # Linux: the other side is closed
+                break
+            shown += read
+        os.close(ours)
+    return process.returncode, shown.decode()
+
+
+def test_watch_shows_a_bar_on_a_terminal(cli, world, replay):
+    """With records left, rate and time left."""
+    topic, group = replay
+    for partition in (0, 1):
+        world.commit(group, TopicPartition(topic, partition), 10)
+    code, shown = on_a_terminal(cli, "watch", group, "--until", "replay.csv")
+    assert code == 0
+    assert "━" in shown
+    assert "0 left" in shown
+    assert f"reached: 2 partitions of {group}" in shown
+
+
+def test_delete_drops_a_replay_group(cli, world, replay):
+    """A dry run shows what would be lost; then the group is gone with its offsets, and a second time exit 3."""
+    topic, group = replay
+    dry = cli("delete", group, "--dry-run")
+    assert dry.stdout.count(topic) == 2
+    assert "2 committed offsets would be gone" in dry.stderr
+    assert len(world.committed(group)) == 2
+    assert cli("delete", group, "--yes").stdout.endswith(f"deleted: {group}\n")
+    assert world.committed(group) == {}
+    assert "does not exist" in cli.fails("delete", group, "--yes", code=3)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_delete_is_refused_while_the_group_has_members(cli, world, replay, protocol):
+    """The member is named, and nothing is deleted."""
+    topic, group = replay
+    world.join(group, topic, **{"group.protocol": protocol})
+    for arguments in (["--yes"], ["--dry-run"]):
+        assert "test-app at 127.0.0.1" in cli.fails("delete", group, *arguments, code=3)
+    assert len(world.committed(group)) == 2
+
+
+def test_delete_asks_first(cli, world, replay):
+    """Without a terminal it refuses, exit 2; a no deletes nothing, exit 3; a yes deletes."""
+    _, group = replay
+    assert "--yes" in cli.fails("delete", group, code=2)
+    code, shown = on_a_terminal(cli, "delete", group, typed="n\n")
+    assert code == 3
+    assert f"Delete group {group}?" in shown
+    assert "migrate-groups snapshot" in shown
+    assert len(world.committed(group)) == 2
+    code, _ = on_a_terminal(cli, "delete", group, typed="y\n")
+    assert code == 0
+    assert world.committed(group) == {}
+
+
+def test_delete_leaves_other_kinds_of_groups_alone(cli, world):
+    """A Connect group is refused whether or not somebody is in it."""
+    group = world.name("connect")
+    with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):
+        assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)
+    assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)
+
+
+def test_a_missing_group_is_exit_3(cli, replay):
+    """A mistyped name is said so by watch and by delete."""
+    for command in (["watch", "nobody", "--until", "replay.csv"], ["watch", "nobody"], ["delete", "nobody", "--yes"]):
+        assert "'nobody' does not exist" in cli.fails(*command, code=3)

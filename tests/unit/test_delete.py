@@ -1,0 +1,82 @@
+"""Deleting a group in memory: what is refused, and that the answer is looked after."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import Answer, Member, Operation, Resource, ResourceType, TopicPartition, WriteAnswer
+from migrate_groups.errors import GroupNotFound, NotAuthorized, PartlyApplied, Refused
+from migrate_groups.migration.delete import delete_group, what_would_go
+from tests.support.clock import FakeClock
+
+MEMBER = Member(member_id="m", client_id="replayer", host="/127.0.0.1", subscription=frozenset({"t"}))
+
+
+def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
+    made = kind()
+    made.create_topic("t", 2)
+    made.produce("t", 0, 10)
+    made.commit("replay", TopicPartition("t", 0), 3)
+    return made
+
+
+def test_what_goes_is_what_is_committed():
+    """Only partitions with a commit are lost."""
+    going = list(what_would_go(cluster(), "replay", FakeClock()).rows())
+    assert [(each.topic_partition, each.offset) for each in going] == [(TopicPartition("t", 0), 3)]
+
+
+def test_a_group_that_is_in_use_or_no_consumer_group_is_refused():
+    """Members are named; a Connect group is none of ours; a group that is not there is not found."""
+    made = cluster()
+    made.join("replay", MEMBER)
+    made.join("connect-sink", MEMBER, protocol_type="connect")
+    with pytest.raises(Refused, match=r"replayer at 127\.0\.0\.1.*nothing was deleted"):
+        what_would_go(made, "replay", FakeClock())
+    with pytest.raises(Refused, match="not a consumer group but classic connect"):
+        what_would_go(made, "connect-sink", FakeClock())
+    with pytest.raises(GroupNotFound):
+        what_would_go(made, "repaly", FakeClock())
+
+
+def test_a_missing_permission_is_said_before_the_question():
+    """Delete on the group is asked for without deleting anything."""
+    made = cluster()
+    made.deny(Resource(ResourceType.GROUP, "replay"), Operation.DELETE)
+    with pytest.raises(NotAuthorized, match="lacks Delete on Group 'replay'"):
+        what_would_go(made, "replay", FakeClock())
+
+
+def test_the_coordinator_has_the_last_word():
+    """Somebody who joined during the question is kept: Kafka refuses, exit 3."""
+    made = cluster()
+    made.join("replay", MEMBER)
+    with pytest.raises(Refused, match="NON_EMPTY_GROUP"):
+        delete_group(made, "replay")
+    assert made.describe_group("replay").exists
+
+
+def test_silence_is_looked_after():
+    """No answer is no deletion, and no failure either: what counts is whether the group is there."""
+
+    class Silent(InMemoryCluster):
+        deletes = True
+
+        def delete_group(self, group):
+            if self.deletes:
+                super().delete_group(group)
+            return WriteAnswer(answer=Answer.UNKNOWN, error="timed out")
+
+    delete_group(cluster(Silent), "replay")
+    made = cluster(Silent)
+    made.deletes = False
+    with pytest.raises(PartlyApplied, match=r"still there, or again \(timed out\)"):
+        delete_group(made, "replay")
+
+
+def test_a_group_that_somebody_else_has_deleted_is_gone():
+    """The aim is reached: no error."""
+    made = cluster()
+    made.delete_group("replay")
+    delete_group(made, "replay")

@@ -1,0 +1,157 @@
+"""Watching a replay in memory: what counts as reached, how fast it goes, and when watching gives up."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import Member, TopicPartition
+from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
+from migrate_groups.migration.watch import Progress, goals, watch
+from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.show.replay import progress_line
+from tests.support.clock import FakeClock
+from tests.support.rows import row
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
+
+
+def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
+    """A group at the beginning of both spans, with ten records in each partition."""
+    made = kind()
+    made.create_topic("t", 2)
+    for partition, span in SPANS.items():
+        made.produce("t", partition.partition, 10)
+        made.commit("replay", partition, span.start)
+    return made
+
+
+def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[Progress]:
+    """Watch while these deeds are done, one a second; return what was seen."""
+    todo, seen = list(deeds), []
+    clock = FakeClock(lambda: todo.pop(0)() if todo else None)
+    watch(made, "replay", spans, clock, seen.append, timeout=timeout)
+    return seen
+
+
+def test_it_ends_when_every_partition_has_reached_its_end():
+    """Records left, rate and time left are those of the offsets; what is produced later is not waited for."""
+    made = cluster()
+    made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
+    seen = follow(
+        made,
+        lambda: made.commit("replay", FIRST, 6),
+        lambda: (made.commit("replay", FIRST, 10), made.produce("t", 0, 5)),
+        lambda: made.commit("replay", SECOND, 10),
+    )
+    assert [progress.total.left for progress in seen] == [13, 9, 5, 0]
+    assert [progress.total.reached for progress in seen] == [0, 0, 1, 2]
+    assert [progress.reached for progress in seen] == [False, False, False, True]
+    assert [progress.seconds for progress in seen] == [0, 1, 2, 3]
+    assert (seen[1].total.rate, seen[2].total.rate) == (4, 4)
+    assert seen[1].total.seconds_left == 9 / 4
+    assert {progress.members for progress in seen} == {1}
+    assert seen[1].topics[0].topic == "t"
+
+
+def test_nothing_moves_has_no_time_left():
+    """Where nobody consumes no time is foretold, and watching ends when its time is over, exit 3."""
+    seen: list[Progress] = []
+    with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
+        watch(cluster(), "replay", SPANS, FakeClock(), seen.append, timeout=3)
+    assert {progress.total.seconds_left for progress in seen} == {None}
+    assert [progress.seconds for progress in seen] == [0, 1, 2, 3]
+    assert progress_line(seen[-1].topics[0]) == "t: 13 of 13 left, nothing moves (0 done)"
+
+
+def test_a_tail_without_records_is_reached():
+    """A consumer that commits record by record never commits past a marker: no record is left, so it has arrived."""
+    made = cluster()
+    made.transact("t", 0, 2, commit=False)
+    spans = {FIRST: range(2, 13)}
+    assert follow(made, lambda: made.commit("replay", FIRST, 10), spans=spans)[-1].reached
+    made.transact("t", 0, 1)
+    with pytest.raises(Refused, match="4 records left in 1 partition"):
+        follow(made, lambda: made.commit("replay", FIRST, 11), spans={FIRST: range(2, 15)}, timeout=30)
+
+
+def test_a_tail_is_looked_into_now_and_then_only():
+    """Every ten seconds while it stands still, and never while it moves."""
+
+    class Counting(InMemoryCluster):
+        looked_at: ClassVar[list[list[TopicPartition]]] = []
+
+        def with_records(self, spans):
+            if spans:
+                self.looked_at.append(sorted(spans))
+            return super().with_records(spans)
+
+    made = cluster(Counting)
+    moving = [lambda offset=offset: made.commit("replay", FIRST, offset) for offset in range(3, 10)]
+    with pytest.raises(Refused):
+        follow(made, *moving, timeout=25)
+    of_first = [number for number, each in enumerate(made.looked_at) if FIRST in each]
+    assert len(of_first) == 2
+    assert made.looked_at.count([SECOND]) == 3
+
+
+def test_what_retention_has_deleted_comes_no_more():
+    """Records below the log's start are not left: a partition whose span is deleted is reached."""
+    made = cluster()
+    made.delete_records("t", 0, 10)
+    made.delete_records("t", 1, 7)
+    assert follow(made, lambda: made.commit("replay", SECOND, 10))[0].total.left == 3
+
+
+def test_without_read_on_the_topic_offsets_alone_are_compared():
+    """A principal that may not look into the log is told so once the watch ends; offsets decide as before."""
+
+    class Closed(InMemoryCluster):
+        def with_records(self, spans):
+            if spans:
+                raise NotAuthorized("not authorized: TopicAuthorizationFailed")
+            return frozenset()
+
+    made = cluster(Closed)
+    done = [lambda: None, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10))]
+    seen = follow(made, *done)
+    assert seen[-1].reached
+    assert seen[-1].remark.startswith("offsets alone are compared")
+
+
+def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
+    """Its committed offset is known all the same; a topic that is gone can't be reached."""
+    made = cluster()
+    made.lose_leader("t", 0)
+    assert follow(made, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10)))[-1].reached
+    made = cluster()
+    with pytest.raises(Refused, match="topic t does not exist any more"):
+        follow(made, lambda: made.delete_topic("t"))
+
+
+def test_a_group_that_is_not_there_or_goes_is_not_found():
+    """A mistyped group, and one that is deleted meanwhile."""
+    made = cluster()
+    with pytest.raises(GroupNotFound):
+        watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
+    with pytest.raises(GroupNotFound):
+        follow(made, lambda: made.delete_group("replay"))
+
+
+def test_goals_are_the_groups_rows_or_those_of_nobody():
+    """A snapshot or a split has the group's own rows; a rewind's belong to no group yet."""
+    of_group = row(group="replay", offset=3, log_end_offset=9)
+    of_nobody = row(group=None, offset=4, log_end_offset=9)
+    unset = row(group=None, partition=1, offset=None, log_end_offset=9)
+    assert goals(Snapshot.of_rows([of_group, of_nobody]), "replay").spans == {FIRST: range(3, 9)}
+    found = goals(Snapshot.of_rows([of_nobody, unset]), "replay")
+    assert (found.spans, found.unset) == ({FIRST: range(4, 9)}, (SECOND,))
+    with pytest.raises(InvalidInput, match="no offsets for group 'other'; it has replay"):
+        goals(Snapshot.of_rows([of_group]), "other")
+    with pytest.raises(InvalidInput, match="no partition has an offset"):
+        goals(Snapshot.of_rows([unset]), "replay")
+    with pytest.raises(InvalidInput, match="notes no log end for t-0"):
+        goals(Snapshot.of_rows([of_group._replace(log_end_offset=None)]), "replay")
