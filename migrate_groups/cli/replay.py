@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,13 +45,14 @@ def watch(
 
     options.all_groups([group], None)
     seconds, clock = math.inf if timeout is None else parse_duration(timeout, "--timeout"), SystemClock()
-    table = None if until is None else load_table(until)
+    from migrate_groups.migration.watch import goals
+
+    noted = None if until is None else goals(load_table(until), group)
     with open_reader(bootstrap_server, request_timeout) as reader:
         from migrate_groups.migration.take import take_snapshot
-        from migrate_groups.migration.watch import goals
         from migrate_groups.migration.watch import watch as follow
 
-        wanted = goals(take_snapshot(reader, [group], clock) if table is None else table, group)
+        wanted = noted or goals(take_snapshot(reader, [group], clock), group)
         if wanted.unset:
             talk(f"not watched, without an offset to begin with: {some(wanted.unset)}")
         with shown_progress(group) as tell:
@@ -88,7 +90,6 @@ def delete(
 
         _show_what_would_go(writer, group)
         if not yes:
-            talk(f"to keep them: migrate-groups snapshot {group} -o {group}.csv")
             if not typer.confirm(f"Delete group {group}?", err=True):
                 raise Refused("the answer was no; nothing was deleted")
             what_would_go(writer, group, SystemClock())  # somebody may have joined during the question
@@ -102,4 +103,7 @@ def _show_what_would_go(reader: GroupReader, group: str) -> None:
 
     going = what_would_go(reader, group, SystemClock())
     show(terminal.lag_by_partition(list(going.rows())))
-    talk(f"group {group}: {counted(len(going), 'committed offset')} would be gone")
+    talk(
+        f"group {group}: {counted(len(going), 'committed offset')} would be gone; "
+        f"to keep them: migrate-groups snapshot {shlex.quote(group)} -o kept.csv"
+    )

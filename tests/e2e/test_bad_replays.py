@@ -1,0 +1,106 @@
+"""Bad input to rewind, watch and delete: one line that says what to do, the right exit code, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli
+
+SNAPSHOT = (
+    "cluster_id,taken_at,group,source_group,group_state,group_type,topic,topic_id,partition,offset,leader_epoch,"
+    "metadata,log_start_offset,log_end_offset\n"
+    "c,2026-11-20T01:02:03.000000Z,g,,Empty,classic,t,id,0,5,0,,0,9\n"
+)
+SOURCE = ["--topic", "t"]
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """The command line with an address where nobody listens, beside a good snapshot and one for Kafka's tool."""
+    (tmp_path / "good.csv").write_text(SNAPSHOT)
+    (tmp_path / "reset.csv").write_text("t,0,5\n")
+    return Cli(tmp_path, "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([*SOURCE, "--to-datetime", "yesterday"], "expected a time such as 2026-11-09T21:24:55Z"),
+        ([*SOURCE, "--to-datetime", "2022-11-09"], "expected a time such as"),
+        ([*SOURCE, "--to-datetime", "2022-11-09T21:24:55"], "--timezone Australia/Sydney"),
+        ([*SOURCE, "--to-datetime", "2099-01-01T00:00:00Z"], "yet to come"),
+        ([*SOURCE, "--to-datetime", "1969-07-20T20:17:40Z"], "before 1970"),
+        (
+            [*SOURCE, "--to-datetime", "2022-04-03T02:30:00", "--timezone", "Australia/Sydney"],
+            "say which: 2022-04-03T02:30:00+11:00 or 2022-04-03T02:30:00+10:00",
+        ),
+        (
+            [*SOURCE, "--to-datetime", "2022-10-02T02:30:00", "--timezone", "Australia/Sydney"],
+            "say which: 2022-10-02T03:30:00+11:00 or 2022-10-02T01:30:00+10:00",
+        ),
+        ([*SOURCE, "--to-datetime", "2022-11-09T21:24:55", "--timezone", "Sydney"], "no time zone 'Sydney'"),
+        ([*SOURCE, "--by-duration", "90"], "expected a time span such as 90m"),
+        ([*SOURCE, "--by-duration", "P1Y"], "years and months have no fixed length"),
+        ([*SOURCE, "--by-duration", "-P1D"], "longer than nothing"),
+        ([*SOURCE, "--by-duration", "PT0S"], "longer than nothing"),
+        ([*SOURCE, "--by-duration", "0m"], "longer than nothing"),
+        ([*SOURCE], "nothing says where to"),
+        ([*SOURCE, "--to-earliest", "--to-latest"], "--to-earliest and --to-latest contradict each other"),
+        ([*SOURCE, "--to-datetime", "0", "--by-duration", "1h"], "--to-datetime and --by-duration contradict"),
+        ([*SOURCE, "--shift-by", "-1", "--to-offset", "3"], "--shift-by and --to-offset contradict"),
+        ([*SOURCE, "--to-earliest", "--timezone", "UTC"], "--timezone goes with"),
+        ([*SOURCE, "--to-offset", "3", "--past-end", "fail"], "--past-end goes with"),
+        ([*SOURCE, "--shift-by", "-1"], "give FILE or --group"),
+        ([*SOURCE, "--to-current"], "give FILE or --group"),
+        ([*SOURCE, "--partition", "x", "--to-earliest"], "not a partition"),
+        (["--to-earliest"], "nothing says which partitions"),
+        (["--partition", "0", "--to-earliest"], "nothing says which partitions"),
+        (["--group", "", "--to-earliest"], "group name is empty"),
+        (["--topic", "", "--to-earliest"], "topic pattern is empty"),
+        (["good.csv", "--group", "g", "--to-earliest"], "FILE and --group"),
+        (["missing.csv", "--to-earliest"], "there is no file missing.csv"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_rewind_without_one_meaning_is_exit_2(cli, arguments, complaint):
+    """Before anything is contacted, and no file appears."""
+    assert complaint in cli.fails("rewind", *arguments, "-o", "out.csv", code=2)
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["rewind", *SOURCE, "--to-earliest", "-o", "good.csv"], "exists already"),
+        (["rewind", *SOURCE, "--to-earliest", "-o", "out.txt"], "expected .csv or .parquet"),
+        (["watch", "g", "--until", "missing.csv"], "there is no file"),
+        (["watch", "g", "--until", "reset.csv"], "notes no log end for t-0"),
+        (["watch", "h", "--until", "good.csv"], "no offsets for group 'h'; it has g"),
+        (["watch", "g", "--timeout", "5"], "--timeout is '5'"),
+        (["watch", ""], "group name is empty"),
+        (["delete", "g"], "pass --yes"),
+        (["delete", "", "--yes"], "group name is empty"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_other_commands_of_a_replay_are_exit_2(cli, arguments, complaint):
+    """What can't be used is said in one line."""
+    assert complaint in cli.fails(*arguments, code=2)
+    assert (cli.folder / "good.csv").read_text() == SNAPSHOT
+
+
+def test_the_parsers_own_complaints_are_exit_2(cli):
+    """Numbers that are none, and a negative offset."""
+    for wrong in (["--shift-by", "1h"], ["--to-offset", "-1"], ["--past-end", "latest"], []):
+        assert cli("rewind", *SOURCE, *wrong, *(["-o", "out.csv"] if wrong else []), code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["rewind good.csv --to-earliest -o out.csv", "watch g --until good.csv", "watch g", "delete g --yes"]
+)
+def test_nobody_listens_is_exit_5(cli, command):
+    """A broker that isn't there is exit 5, and no file appears."""
+    assert "Connection refused" in cli.fails(*command.split(), code=5)
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
