@@ -197,8 +197,8 @@ class BrokerWorld:
         values = self._early.pop(consumer, [])
 
         def enough() -> bool:
-            if len(values) < records:
-                values.extend(self._value(consumer.poll(0.05)))
+            for message in consumer.consume(records - len(values), 0.05) if len(values) < records else []:
+                values.extend(self._value(message))
             return len(values) >= records
 
         until(enough)

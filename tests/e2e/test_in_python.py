@@ -1,0 +1,91 @@
+"""A group moved to a new name, and a part of its topics to another, all in Python: what scripts around CSVs do."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.cli.console import SystemClock
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.witness import Witness
+from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
+from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.write import apply_plan
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.offsets.selection import Selection, TopicPattern, select
+from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.receipt import Receipt
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def clients(bootstrap_servers):
+    """The client that writes, and the second one that reads back."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
+        yield writer, witness
+
+
+@pytest.fixture
+def old_group(world):
+    """A stopped group on three topics, in the middle of each partition: (group, topics)."""
+    group = world.name("old")
+    topics = [world.create_topic(2, topic=world.name(what)) for what in ("profiles", "messages", "events")]
+    for number, topic in enumerate(topics):
+        for partition in (0, 1):
+            world.produce(topic, partition, 20)
+            world.commit(group, TopicPartition(topic, partition), 5 + number + partition, metadata=f"app {number}")
+    return group, topics
+
+
+def move(clients, taken: Snapshot, new: str) -> Receipt:
+    """Write a snapshot of a stopped group to a new one."""
+    writer, witness = clients
+    named = name_groups(taken, [new], fan_out=False, restore=False)
+    shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
+    refuse_forbidden(shown.refusals(at_the_write=True))
+    plan = plan_at_the_write(writer, named, shown, CLOCK)
+    receipts: list[Receipt] = []
+    return apply_plan(writer, witness, plan, CLOCK, receipts.append)
+
+
+def stands_at(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:
+    """Return what must be the same in the old and the new group, its lag included."""
+    return row.topic, row.partition, row.offset, row.leader_epoch, row.metadata, row.lag
+
+
+def compared(clients, old: Snapshot, new: str) -> None:
+    """Assert that the new group stands where the old one did, in every partition, and nowhere else."""
+    now = take_snapshot(clients[0], [new], CLOCK)
+    assert [stands_at(row) for row in now.rows()] == [stands_at(row) for row in old.rows()]
+
+
+def test_everything_in_a_group_moves_to_a_new_one(clients, world, old_group):
+    """After the stop is proved: every offset, epoch and metadata, confirmed by both clients; the old group stays."""
+    group, _ = old_group
+    prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5))
+    taken = take_snapshot(clients[0], [group], CLOCK)
+    receipt = move(clients, taken, f"{group}-new")
+    assert (len(receipt.entries), receipt.failed, receipt.remarks) == (6, (), ())
+    compared(clients, taken, f"{group}-new")
+    compared(clients, taken, group)
+
+
+def test_some_topics_of_a_live_group_move_to_a_new_one(clients, world, old_group):
+    """By topic, while the old group consumes the others: only those partitions, and only they, are in the new group."""
+    group, (kept, *moved) = old_group
+    world.join(group, kept)
+    patterns = [TopicPattern(topic) for topic in moved]
+    prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5), patterns=patterns)
+    taken = select(take_snapshot(clients[0], [group], CLOCK), Selection(topics=tuple(patterns)))
+    receipt = move(clients, taken, f"{group}-part")
+    assert (len(receipt.entries), receipt.failed) == (4, ())
+    assert taken.topics() == sorted(moved)
+    compared(clients, taken, f"{group}-part")
+    assert clients[0].describe_group(group).state == "Stable"

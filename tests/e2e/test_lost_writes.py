@@ -1,0 +1,64 @@
+"""A consumer wrote Formula 1 telemetry to a store that failed for an hour; a dormant group brings the hour back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.offsets.times import rfc_3339
+
+NOW = ("--settle", "0s", "--guard", "0s")
+PARTITIONS, MINUTES = 3, 180
+
+
+@pytest.fixture
+def race(world):
+    """A topic with a record a minute and partition over three hours, and a live group near its end.
+
+    Yields topic, live group, and when the store failed, in milliseconds since 1970: an hour ago.
+    """
+    topic, live = world.create_topic(PARTITIONS), world.name("telemetry")
+    now = int(time.time() * 1000)
+    for partition in range(PARTITIONS):
+        for minutes in range(MINUTES, 0, -1):
+            # Half a minute off the hour: the span is counted from when the command runs.
+            stamp = now - 60_000 * minutes + 30_000
+            world.produce(topic, partition, 1, prefix=f"{minutes}-", timestamp=stamp)
+        world.commit(live, TopicPartition(topic, partition), MINUTES - partition)
+    world.join(live, topic)
+    return topic, live, now - 3_600_000
+
+
+def values(topic: str, minutes: range) -> set[str]:
+    return {f"{minute}-{topic}-{partition}-0" for minute in minutes for partition in range(PARTITIONS)}
+
+
+def standing(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
+    """Return the group's members, offsets and lag as describe shows them, and its offsets by another path."""
+    return cli("describe", group).stdout, world.committed(group)
+
+
+@pytest.mark.parametrize("target", ["--by-duration", "--to-datetime"])
+def test_exactly_the_lost_hour_comes_back(cli, world, race, target):
+    """The store gets each lost record once and no other; the live group's members, offsets and lag stay as they are."""
+    topic, live, failed_at = race
+    store = values(topic, range(61, MINUTES + 1))  # the last hour's writes were lost
+    before = standing(cli, world, live)
+    when = "PT1H" if target == "--by-duration" else rfc_3339(failed_at)
+    replay = world.name("replay")
+    cli("rewind", "--group", live, target, when, "-o", "replay.csv")
+    cli("apply", "replay.csv", "--to-group", replay, *NOW, "--yes")
+    consumer = world.join(replay, topic)
+    brought_back = world.consume(consumer, 60 * PARTITIONS)
+    consumer.commit(asynchronous=False)
+    cli("watch", replay, "--until", "replay.csv", "--timeout", "30s")
+    world.leave(consumer)
+    assert "1 member" in before[0]
+    assert standing(cli, world, live) == before
+    assert len(brought_back) == len(set(brought_back))
+    assert store.isdisjoint(brought_back)
+    assert store.union(brought_back) == values(topic, range(1, MINUTES + 1))
+    cli("delete", replay, "--yes")
+    assert standing(cli, world, live) == before
