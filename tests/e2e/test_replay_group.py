@@ -19,7 +19,7 @@ from tests.support.broker_world import until
 
 T = 1_700_000_000_000
 FROM = "2023-11-14T22:13:20Z"
-PARTITIONS, RECORDS = 4, 300
+PARTITIONS, RECORDS = 4, 150
 _A_FEW = 10
 
 OnAssign = Callable[[confluent_kafka.Consumer, list[confluent_kafka.TopicPartition]], None]
@@ -95,7 +95,7 @@ class Replay:
 
 @pytest.fixture
 def topic(world) -> str:
-    """Old records, and 300 a partition from the timestamp on."""
+    """Old records, and 150 a partition from the timestamp on."""
     name = world.create_topic(PARTITIONS, **{"retention.ms": "-1"})
     for partition in range(PARTITIONS):
         world.produce(name, partition, 50, prefix="old-", timestamp=T - 1)
