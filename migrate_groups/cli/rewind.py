@@ -29,7 +29,7 @@ _TARGETS = "--to-datetime, --by-duration, --to-earliest, --to-latest, --to-curre
 def rewind(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="A snapshot, or - for stdin; or name --group, or --topic alone."),
+        typer.Argument(metavar="FILE", help="A snapshot, or - for stdin; or name --group, or --topic alone."),
     ] = None,
     *,
     output: options.Output,

@@ -19,25 +19,29 @@ _RATE_SECONDS = 30.0
 # A partition that stands still is looked into this often, and never more than so many at once.
 _TAIL_SECONDS = 10.0
 _MOST_TAILS = 20
+_TOTAL = ""  # in place of a topic's name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProgress:
-    """How far a topic has come. ``records`` to go through and ``left`` are differences of offsets; rate is a second."""
+    """How far a topic has come. ``records`` to go through and ``left`` are differences of offsets.
+
+    rate: records a second over the last half minute; None at the first look.
+    """
 
     topic: str
     records: int
     left: int
     partitions: int
     reached: int
-    rate: float
+    rate: float | None
 
     @property
     def seconds_left(self) -> float | None:
         """How long what is left takes at this rate; None where nothing moves."""
         if not self.left:
             return 0.0
-        return self.left / self.rate if self.rate > 0 else None
+        return self.left / self.rate if self.rate else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,21 +201,19 @@ class _Watching:
     def _progress(self, members: int) -> Progress:
         now = self.clock.monotonic()
         left = {topic: sum(map(self.left.__getitem__, partitions)) for topic, partitions in self.topics.items()}
+        left[_TOTAL] = sum(left.values())
         self.history.append((now, left))
         while now - self.history[0][0] > _RATE_SECONDS and len(self.history) > 2:
             self.history.popleft()
-        topics = tuple(self._of_topic(topic, partitions) for topic, partitions in self.topics.items())
-        total = TopicProgress(
-            topic="",
-            records=sum(topic.records for topic in topics),
-            left=sum(topic.left for topic in topics),
-            partitions=sum(topic.partitions for topic in topics),
-            reached=sum(topic.reached for topic in topics),
-            rate=sum(topic.rate for topic in topics),
+        return Progress(
+            topics=tuple(self._of(topic, partitions) for topic, partitions in self.topics.items()),
+            total=self._of(_TOTAL, self.spans),
+            members=members,
+            seconds=now - self.started,
+            remark=self.remark,
         )
-        return Progress(topics=topics, total=total, members=members, seconds=now - self.started, remark=self.remark)
 
-    def _of_topic(self, topic: str, partitions: Collection[TopicPartition]) -> TopicProgress:
+    def _of(self, topic: str, partitions: Collection[TopicPartition]) -> TopicProgress:
         (then, before), (now, after) = self.history[0], self.history[-1]
         return TopicProgress(
             topic=topic,
@@ -219,5 +221,5 @@ class _Watching:
             left=after[topic],
             partitions=len(partitions),
             reached=sum(not self.left[partition] for partition in partitions),
-            rate=max(0.0, (before[topic] - after[topic]) / (now - then)) if now > then else 0.0,
+            rate=max(0.0, (before[topic] - after[topic]) / (now - then)) if now > then else None,
         )

@@ -44,11 +44,11 @@ def decisions(decided: Sequence[Decision]) -> RenderableType:
 
 
 def progress_line(topic: TopicProgress) -> str:
-    """Return how far a topic has come, in one line: ``orders: 120 of 5,000 left, 250/s, 1 s left``."""
-    done = topic.records - topic.left
+    """Return how far a topic has come, in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
     if not topic.left:
         return f"{topic.topic}: {topic.records:,} done"
-    return f"{topic.topic}: {topic.left:,} of {topic.records:,} left, {_pace(topic)} ({done:,} done)"
+    pace = _pace(topic)
+    return f"{topic.topic}: {topic.left:,} of {topic.records:,} left" + (f", {pace}" if pace else "")
 
 
 def bars(console: Console) -> Bars:
@@ -73,11 +73,13 @@ def update(shown: Bars, tasks: dict[str, TaskID], progress: Progress) -> None:
 
 
 def _pace(topic: TopicProgress) -> str:
-    seconds = topic.seconds_left
-    if seconds is None:
+    if not topic.left:
+        return "done"
+    if topic.rate is None:
+        return ""
+    if topic.seconds_left is None:
         return "nothing moves"
-    left = "done" if not topic.left else f"{span_in_words(timedelta(seconds=round(seconds)))} to go"
-    return f"{topic.rate:,.0f}/s, {left}"
+    return f"{topic.rate:,.0f}/s, {span_in_words(timedelta(seconds=round(topic.seconds_left)))} to go"
 
 
 def _note(decision: Decision) -> Text:

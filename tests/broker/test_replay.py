@@ -33,7 +33,7 @@ def test_watch_ends_when_the_noted_ends_are_reached(cli, world, replay):
     topic, group = replay
     watching = cli.start("watch", group, "--until", "replay.csv", "--timeout", "60s")
     first = watching.stderr.readline()
-    assert f"{topic}: 20 of 20 left, nothing moves (0 done)" in first
+    assert first.endswith(f"{topic}: 20 of 20 left\n")
     assert "has no members: nobody consumes" in watching.stderr.readline()
     world.produce(topic, 0, 5)
     consumer = world.join(group, topic)
