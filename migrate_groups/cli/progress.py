@@ -54,7 +54,7 @@ def _lines(group: str) -> Callable[[Progress], None]:
     next_line: dict[str, float] = {}  # by topic, or by remark
 
     def tell(progress: Progress) -> None:
-        for topic in progress.topics:
+        for topic in replay.progress_rows(progress):
             due = next_line.get(topic.topic, 0.0)
             if progress.seconds >= due or (not topic.left and due < math.inf):
                 talk(f"{progress.seconds:4.0f} s  {replay.progress_line(topic)}")

@@ -35,6 +35,8 @@ PartitionError = type[kafka_errors.KafkaError]
 EARLIEST, LATEST = -2, -1
 # The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
+# A new leader knows the log's end only once its followers have confirmed it (KIP-207).
+_LEADER_CHANGES = (kafka_errors.NotLeaderForPartitionError, kafka_errors.OffsetNotAvailableError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
 
@@ -171,7 +173,7 @@ def listed_offsets(response: Any) -> dict[TopicPartition, StampedOffset]:
     for topic in response.topics:
         for answer in topic.partitions:
             error = kafka_errors.for_code(answer.error_code)
-            if issubclass(error, kafka_errors.NotLeaderForPartitionError):
+            if issubclass(error, _LEADER_CHANGES):
                 raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
             if error is kafka_errors.NoError:
                 partition = TopicPartition(topic.name, answer.partition_index)

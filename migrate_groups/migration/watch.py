@@ -19,7 +19,7 @@ _RATE_SECONDS = 30.0
 # A partition that stands still is looked into this often, and never more than so many at once.
 _TAIL_SECONDS = 10.0
 _MOST_TAILS = 20
-_TOTAL = ""  # in place of a topic's name
+_TOTAL = "all topics"  # no topic has a space in its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from migrate_groups.text import counted
 
 _STYLES = {Note.CLAMPED: "yellow", Note.GONE: "yellow", Note.SKIPPED: "yellow", Note.NO_COMMIT: "yellow"}
 _MOST_ROWS = 50
+_MOST_TOPICS = 20
 
 
 def decisions(decided: Sequence[Decision]) -> RenderableType:
@@ -43,6 +44,13 @@ def decisions(decided: Sequence[Decision]) -> RenderableType:
     return Group(table, *more, Text(f"{counted(len(decided), 'partition')}, {replayed:,} to replay{words}"))
 
 
+def progress_rows(progress: Progress) -> tuple[TopicProgress, ...]:
+    """Return what a person is shown: each topic, or all of them as one where there are too many, and the sum."""
+    if len(progress.topics) == 1:
+        return progress.topics
+    return (*(progress.topics if len(progress.topics) <= _MOST_TOPICS else ()), progress.total)
+
+
 def progress_line(topic: TopicProgress) -> str:
     """Return how far a topic has come, in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
     if not topic.left:
@@ -64,10 +72,9 @@ def bars(console: Console) -> Bars:
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: Progress) -> None:
     """Show how far each topic has come; ``tasks`` are the bars that are there already."""
-    several = len(progress.topics) > 1
-    for topic in (*progress.topics, *([progress.total] if several else [])):
+    for topic in progress_rows(progress):
         if topic.topic not in tasks:
-            tasks[topic.topic] = shown.add_task(topic.topic or "total", total=topic.records, left="", pace="")
+            tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")
         done = max(0, topic.records - topic.left)
         shown.update(tasks[topic.topic], completed=done, left=f"{topic.left:,}", pace=_pace(topic))
 

@@ -12,11 +12,16 @@ from kafka.admin import ResourceType as AclResourceType
 
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.delete import what_would_go
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.rewind import rewind, rows_of_topics
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.target import ToTime
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until
+from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
 
 
@@ -157,6 +162,27 @@ def test_all_that_is_hidden_is_named_at_once(guarded):
         f"Read on Topic '{other.topic}'",
     ):
         assert lack in str(refusal.value)
+
+
+def test_a_replay_needs_describe_alone_until_it_looks_into_a_log(guarded):
+    """Describe is enough to rewind a topic; whether records are left is seen with Read, and its lack is said."""
+    world, client, admin = guarded
+    partition, _ = old_group(world)
+    admin.allow("TOPIC", partition.topic, "DESCRIBE")
+    rows = rows_of_topics(client, [TopicPattern(partition.topic)], FakeClock())
+    assert [row.offset for row in rewind(client, rows, ToTime(0), FakeClock()).snapshot.rows()] == [0]
+    with pytest.raises(NotAuthorized, match="while looking whether records are left"):
+        client.with_records({partition: range(10)})
+
+
+def test_lack_of_delete_on_a_group_is_told_before_its_deletion(guarded):
+    """A replay group that this principal may not delete stays, as the broker would have it."""
+    world, client, admin = guarded
+    _, group = old_group(world)
+    admin.allow("GROUP", group, "READ")
+    with pytest.raises(NotAuthorized, match=f"lacks Delete on Group '{group}'"):
+        what_would_go(client, group, FakeClock())
+    assert client.delete_group(group).error == "GROUP_AUTHORIZATION_FAILED"
 
 
 def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):

@@ -105,3 +105,19 @@ def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
     back = [each._replace(group="g", source_group=None) for each in parts.rows()]
     staying = [each for each in whole.rows() if each.topic in stay]
     assert sorted(back + staying) == sorted(whole.rows())
+
+
+def test_offsets_of_nobody_are_split_and_claim_nothing():
+    """A rewind's rows belong to no group: any spec splits them, and no old group is asked for them."""
+    nobody = Snapshot.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
+    result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
+    assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [
+        ("x", None, "a"),
+        ("y", None, "b"),
+    ]
+    assert coverage.stay == ("c",)
+    with pytest.raises(InvalidInput, match="no target takes topic c"):
+        split(nobody, spec(("x", ["a"]), ("y", ["b"])))
+    mixed = Snapshot.of_rows([row(group=None), row(group="h")])
+    with pytest.raises(InvalidInput, match="source group 'g' is not in the file; it has h"):
+        split(mixed, spec(("x", ["t"])))

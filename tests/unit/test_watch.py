@@ -11,7 +11,7 @@ from migrate_groups.cluster.ports import Member, TopicPartition
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.watch import Progress, goals, watch
 from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.show.replay import progress_line
+from migrate_groups.show.replay import progress_line, progress_rows
 from tests.support.clock import FakeClock
 from tests.support.rows import row
 
@@ -143,6 +143,21 @@ def test_a_group_that_is_not_there_or_goes_is_not_found():
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
     with pytest.raises(GroupNotFound):
         follow(made, lambda: made.delete_group("replay"))
+
+
+@pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
+def test_too_many_topics_are_shown_as_one(topics, shown):
+    """Each topic and the sum, while they fit; one topic is its own sum."""
+    made = InMemoryCluster()
+    for number in range(topics):
+        made.create_topic(f"t{number}", 1)
+        made.produce(f"t{number}", 0, 5)
+        made.commit("replay", TopicPartition(f"t{number}", 0), 5)
+    spans = {TopicPartition(f"t{number}", 0): range(5) for number in range(topics)}
+    (seen,) = follow(made, spans=spans)
+    rows = progress_rows(seen)
+    assert len(rows) == shown
+    assert progress_line(rows[-1]) == ("t0: 5 done" if topics == 1 else f"all topics: {5 * topics} done")
 
 
 def test_goals_are_the_groups_rows_or_those_of_nobody():
