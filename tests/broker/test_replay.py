@@ -11,10 +11,17 @@ import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
+from tests.support.cli import CliHere
 from tests.support.raw_member import raw_member
 
 T = 1_700_000_000_000
 NOW = ("--settle", "0s", "--guard", "0s")
+
+
+@pytest.fixture
+def cli(bootstrap_servers, tmp_path) -> CliHere:
+    """The command line, in an empty folder, with the broker's address in the environment."""
+    return CliHere(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
@@ -159,6 +166,7 @@ def test_delete_asks_first(cli, world, replay):
 def test_delete_leaves_other_kinds_of_groups_alone(cli, world):
     """A Connect group is refused whether or not somebody is in it."""
     group = world.name("connect")
+    world.commit(group, TopicPartition(world.create_topic(), 0), 0)  # Kafka forgets an Empty group without offsets
     with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):
         assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)
     assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)

@@ -13,7 +13,7 @@ import pytest
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until
-from tests.support.cli import Cli
+from tests.support.cli import CliHere
 
 T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 KEPT = {"retention.ms": "-1"}
@@ -38,6 +38,12 @@ def rewound(cli, *arguments: object) -> tuple[list[str], str]:
 def notes(said: str) -> list[str]:
     """Return the notes of the table's partitions, without the reason."""
     return re.findall(r"\d  ([a-z ]+): ", said)
+
+
+@pytest.fixture
+def cli(bootstrap_servers, tmp_path) -> CliHere:
+    """The command line, in an empty folder, with the broker's address in the environment."""
+    return CliHere(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
@@ -227,7 +233,7 @@ def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
         disk.rename(disk.with_name("unplugged"))
         number = int(lost.rpartition("-")[2])
         until(lambda: world.leader(name, number) == -1)
-        cli = Cli(tmp_path, sandbox.bootstrap_servers)
+        cli = CliHere(tmp_path, sandbox.bootstrap_servers)
         refusal = cli.fails("rewind", "--topic", name, "--to-earliest", "-o", "out.csv", code=3)
         assert f"1 partition without a leader: {lost}" in refusal
         assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli
+from tests.support.cli import CliHere
 
 SNAPSHOT = (
     "cluster_id,taken_at,group,source_group,group_state,group_type,topic,topic_id,partition,offset,leader_epoch,"
@@ -17,11 +17,11 @@ SOURCE = ["--topic", "t"]
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path) -> CliHere:
     """The command line with an address where nobody listens, beside a good snapshot and one for Kafka's tool."""
     (tmp_path / "good.csv").write_text(SNAPSHOT)
     (tmp_path / "reset.csv").write_text("t,0,5\n")
-    return Cli(tmp_path, "127.0.0.1:1")
+    return CliHere(tmp_path, "127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
