@@ -6,9 +6,12 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonReader
 from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
@@ -78,6 +81,21 @@ def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cl
     out = cli("watch", group, "--until", "replay.csv", "--timeout", "30s").stdout
     assert out.startswith(f"reached: 1 partition of {group}")
     assert world.committed(group) == {TopicPartition(topic, 0): 3}
+
+
+def test_an_open_transaction_may_still_bring_records(world):
+    """Nobody is handed its records yet; they are taken to be left, so that watch waits for its end."""
+    topic = world.create_topic()
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    producer.produce(topic, value="open", partition=0)
+    assert producer.flush(30) == 0
+    span = {TopicPartition(topic, 0): range(1)}
+    config = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=2)
+    with closing(KafkaPythonReader(config)) as reader:
+        assert reader.with_records(span) == span.keys()
+        producer.abort_transaction(30)
+        assert reader.with_records(span) == frozenset()
 
 
 def test_the_drain_of_an_old_group(cli, world):

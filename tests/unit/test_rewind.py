@@ -184,6 +184,22 @@ def test_files_of_other_clusters_and_topics_are_refused():
             rewind(made, changed, ToEarliest(), FakeClock())
 
 
+def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
+    """Nothing was found by time, then a record came: the partition stands before it, not at the end of after it."""
+
+    class Busy(InMemoryCluster):
+        def offsets_at(self, partitions, timestamp):
+            found = super().offsets_at(partitions, timestamp)
+            self.produce("t", 0, 1, timestamp=timestamp)
+            return found
+
+    made = Busy()
+    made.create_topic("t", 1)
+    made.produce("t", 0, 3, timestamp=T)
+    rows = rows_of_topics(made, [TopicPattern("t")], FakeClock())
+    assert offsets(rewind(made, rows, ToTime(T + 1), FakeClock()).snapshot) == [3]
+
+
 def test_two_groups_or_moments_in_one_file_are_refused():
     """A partition can be set to one offset only: which group's, or which moment's, would be a guess."""
     made = cluster()
