@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import re
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -220,16 +222,26 @@ def test_records_of_an_open_transaction(cli, world):
     producer.abort_transaction(30)
 
 
+def times_known(disk: Path) -> int:
+    """Return how often the controller's log names a disk: once when the broker registers, then for each replica."""
+    properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
+    disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
+    return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)
+
+
 def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
     """One whose disk has failed is refused by name, and nothing is written; the others can be rewound without it."""
-    settings = {"log.dirs": "data,broken", "log.flush.offset.checkpoint.interval.ms": "200"}
+    settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
         broker_world(sandbox.bootstrap_servers) as world,
     ):
-        name = world.create_topic(2)
         disk = sandbox.node.folder / "broken"
-        (lost,) = until(lambda: [path.name for path in disk.glob(f"{name}-*")])
+        before = times_known(disk)
+        name = world.create_topic(2)
+        # A disk that fails before the controller knows what was on it takes no leader away (KIP-858).
+        until(lambda: times_known(disk) > before)
+        (lost,) = [path.name for path in disk.glob(f"{name}-*")]
         disk.rename(disk.with_name("unplugged"))
         number = int(lost.rpartition("-")[2])
         until(lambda: world.leader(name, number) == -1)
