@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -34,14 +34,23 @@ class Sandbox:
         """The cluster's id, as its brokers report it."""
         return self.node.cluster_id
 
-    def run_tool(self, main_class: str, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run_tool(
+        self, main_class: str, *arguments: str, bootstrap_server: str | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own commands, by the name of its class, on this Kafka and with the same jars.
 
-        ``--bootstrap-server`` is added; output and exit code are returned as they are (several of these commands exit
-        with 0 when they fail). Raises subprocess.TimeoutExpired after ``timeout`` seconds.
+        ``--bootstrap-server`` is added, by default the PLAINTEXT listener's. Output and exit code are returned as they
+        are (several of these commands exit with 0 when they fail). Raises subprocess.TimeoutExpired after ``timeout``
+        seconds.
         """
         return subprocess.run(
-            [*self.tool_command, main_class, "--bootstrap-server", self.bootstrap_servers, *arguments],
+            [
+                *self.tool_command,
+                main_class,
+                "--bootstrap-server",
+                bootstrap_server or self.bootstrap_servers,
+                *arguments,
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -61,11 +70,16 @@ def start_sandbox(
     java: Java,
     settings: Mapping[str, str] = MappingProxyType({}),
     timeout: float = 60,
+    listeners: Mapping[str, str] = MappingProxyType({}),
+    scram_credentials: Sequence[str] = (),
 ) -> Iterator[Sandbox]:
     """Start a Kafka for the length of a ``with`` block. It goes, with its data, when the block or this process ends.
 
     ``settings`` go into ``server.properties`` and overrule what is there (``node.server_properties``); ``timeout`` is
     in seconds, until the first answer.
+    ``listeners`` are those beside PLAINTEXT, by name, with the security protocol that each speaks; what it takes for
+    them (certificates, ``listener.name.…``) goes into ``settings``. ``scram_credentials`` are those that Kafka knows
+    from the start, as ``kafka-storage format --add-scram`` takes them.
 
     Raises ClusterUnavailable, with the end of Kafka's log, if it doesn't start.
     """
@@ -74,7 +88,15 @@ def start_sandbox(
         for attempt in Retrying(retry=retry_if_exception_type(PortTaken), stop=stop_after_attempt(3), reraise=True):
             with attempt:
                 node = running.enter_context(
-                    run_node(jars, java=java, settings=settings, timeout=timeout, jvm_options=archive)
+                    run_node(
+                        jars,
+                        java=java,
+                        settings=settings,
+                        timeout=timeout,
+                        jvm_options=archive,
+                        listeners=listeners,
+                        scram_credentials=scram_credentials,
+                    )
                 )
         command = (str(java.executable), *JVM_OPTIONS, *jars.jvm_options, *archive, "-cp", jars.classpath)
         yield Sandbox(node=node, tool_command=command)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -31,25 +32,37 @@ class PortTaken(ClusterUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Kafka process that answers; ``pid`` is Java's, ``folder`` has its data and log."""
+    """A Kafka process that answers; ``pid`` is Java's, ``folder`` has its data and log.
+
+    ``bootstrap_servers`` is the address of its PLAINTEXT listener, ``listeners`` has those of the others, by name.
+    """
 
     bootstrap_servers: str
+    listeners: Mapping[str, str]
     cluster_id: str
     folder: Path
     pid: int
     kept: Kept
 
 
-def server_properties(*, broker_port: int, controller_port: int, settings: Mapping[str, str]) -> str:
-    """Return the text of ``server.properties`` for a small, quick Kafka; ``settings`` overrule what is here."""
+def server_properties(
+    *, addresses: Mapping[str, str], protocols: Mapping[str, str], settings: Mapping[str, str]
+) -> str:
+    """Return the text of ``server.properties`` for a small, quick Kafka; ``settings`` overrule what is here.
+
+    ``addresses`` are by the name of the listener, CONTROLLER and PLAINTEXT among them, and ``protocols`` those that a
+    listener speaks whose name is not one already.
+    """
+    listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
+    spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "controller.quorum.voters": f"1@{addresses['CONTROLLER']}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{broker_port}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": ",".join(each for name, each in listeners.items() if name != "CONTROLLER"),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in spoken.items()),
         "log.dirs": "data",
         # Kafka's own topics: one replica, since there is one broker, and few partitions, which are quicker to make.
         "offsets.topic.replication.factor": "1",
@@ -80,29 +93,40 @@ def run_node(
     timeout: float,
     jvm_options: Sequence[str] = (),
     serve_options: Sequence[str] = (),
+    listeners: Mapping[str, str] = MappingProxyType({}),
+    scram_credentials: Sequence[str] = (),
 ) -> Iterator[Node]:
     """Format and start Kafka, and yield it once it answers; at the end it is killed and its folder removed.
 
     ``timeout`` is in seconds, for all of it. ``serve_options`` are ``jvm_options`` that are not for formatting.
+    ``listeners`` and ``scram_credentials``: see `broker.start_sandbox`.
 
     Raises ClusterUnavailable with the end of Kafka's log if it doesn't start or answer; PortTaken if that is why.
     """
     deadline = time.monotonic() + timeout
-    broker_port, controller_port = _free_ports(2)
+    names = ("PLAINTEXT", "CONTROLLER", *listeners)
+    addresses = {name: f"{HOST}:{port}" for name, port in zip(names, _free_ports(len(names)), strict=True)}
     # An id may begin with "-": that is why it is one argument with its option.
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
     command = [str(java.executable), *JVM_OPTIONS, *kafka.jvm_options, *jvm_options, "-Djava.io.tmpdir={folder}"]
     command += ["-cp", kafka.classpath]
-    properties = server_properties(broker_port=broker_port, controller_port=controller_port, settings=settings)
+    properties = server_properties(addresses=addresses, protocols=listeners, settings=settings)
+    scram = [argument for credential in scram_credentials for argument in ("--add-scram", credential)]
     with keep(
         files={"server.properties": properties},
-        prepare=[*command, "kafka.tools.StorageTool", "format", f"-t={cluster_id}", "-c", "server.properties"],
+        prepare=[*command, "kafka.tools.StorageTool", "format", f"-t={cluster_id}", "-c", "server.properties", *scram],
         serve=[*command, *serve_options, "kafka.Kafka", "server.properties"],
     ) as kept:
         match kept.hear(deadline - time.monotonic()):
             case Started(folder=folder, pid=pid):
-                address = f"{HOST}:{broker_port}"
-                node = Node(bootstrap_servers=address, cluster_id=cluster_id, folder=folder, pid=pid, kept=kept)
+                node = Node(
+                    bootstrap_servers=addresses["PLAINTEXT"],
+                    listeners={name: addresses[name] for name in listeners},
+                    cluster_id=cluster_id,
+                    folder=folder,
+                    pid=pid,
+                    kept=kept,
+                )
                 _await_answer(node, deadline)
                 yield node
             case Ended() as end:
