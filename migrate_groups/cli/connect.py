@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from migrate_groups.cli.console import talk
+from migrate_groups.errors import UsageError
 from migrate_groups.offsets.times import parse_duration
 
 if TYPE_CHECKING:
@@ -15,25 +19,82 @@ if TYPE_CHECKING:
     from migrate_groups.cluster.witness import Witness
 
 
+_PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
+_INSTEAD = {"request.timeout.ms": "--timeout", "default.api.timeout.ms": "--timeout"}
+
+
+class Connection(NamedTuple):
+    """What a command was told about how to reach the cluster, as on the command line."""
+
+    bootstrap_server: str | None
+    command_config: Path | None
+    properties: list[str] | None
+    timeout: str
+
+    def config(self) -> ClientConfig:
+        """Return the settings of both clients, and say on stderr which properties mean nothing here.
+
+        Raises `UsageError` and `InvalidInput`.
+        """
+        from migrate_groups.cluster.client_config import ClientConfig
+        from migrate_groups.cluster.client_properties import understand
+
+        told = understand(self._given())
+        if told.not_used:
+            keys = (f"{key} ({_INSTEAD[key]} says it)" if key in _INSTEAD else key for key in told.not_used)
+            where = self.command_config or "the client's properties"
+            talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
+        return ClientConfig(
+            bootstrap_servers=self.bootstrap_server or told.bootstrap_servers,
+            timeout=parse_duration(self.timeout, "--timeout"),
+            security=told.security,
+        )
+
+    def _given(self) -> dict[str, str]:
+        """Return all properties: those of the file, overruled by the environment's, overruled by the options'."""
+        from migrate_groups.cluster.client_properties import parse_properties
+        from migrate_groups.files.read import read_bytes
+
+        given: dict[str, str] = {}
+        if self.command_config is not None:
+            # Java reads these files as ISO 8859-1, whatever they were written in.
+            given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
+        given |= parse_properties(os.environ.get(_PROPERTIES, ""), _PROPERTIES)
+        return given | dict(map(_property, self.properties or []))
+
+
+def _property(text: str) -> tuple[str, str]:
+    from migrate_groups.cluster.client_properties import is_secret
+
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not key:
+        raise UsageError("--property is not KEY=VALUE, such as security.protocol=SSL")
+    if is_secret(key):
+        raise UsageError(
+            f"--property {key} would show a secret in the process list; say it in --command-config or in {_PROPERTIES}"
+        )
+    return key, value
+
+
 @contextmanager
-def open_reader(bootstrap_server: str, timeout: str) -> Iterator[KafkaPythonReader]:
+def open_reader(connection: Connection) -> Iterator[KafkaPythonReader]:
     """Yield a reader, which has no method that writes."""
     from migrate_groups.cluster.kafka_python import KafkaPythonReader
 
     with (
-        _clients(bootstrap_server, timeout) as (config, witness),
+        _clients(connection) as (config, witness),
         closing(KafkaPythonReader(config, describe_members=witness.describe_group)) as reader,
     ):
         yield reader
 
 
 @contextmanager
-def open_writer(bootstrap_server: str, timeout: str) -> Iterator[tuple[KafkaPythonWriter, Witness]]:
+def open_writer(connection: Connection) -> Iterator[tuple[KafkaPythonWriter, Witness]]:
     """Yield a writer and the witness that reads back after it."""
     from migrate_groups.cluster.kafka_python import KafkaPythonWriter
 
     with (
-        _clients(bootstrap_server, timeout) as (config, witness),
+        _clients(connection) as (config, witness),
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
     ):
         witness.start()
@@ -41,12 +102,11 @@ def open_writer(bootstrap_server: str, timeout: str) -> Iterator[tuple[KafkaPyth
 
 
 @contextmanager
-def _clients(bootstrap_server: str, timeout: str) -> Iterator[tuple[ClientConfig, Witness]]:
-    from migrate_groups.cluster.client_config import ClientConfig
+def _clients(connection: Connection) -> Iterator[tuple[ClientConfig, Witness]]:
     from migrate_groups.cluster.witness import Witness
 
     # kafka-python tells every retry to the root logger; what matters of it is in the error that ends the command.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    config = ClientConfig(bootstrap_servers=bootstrap_server, timeout=parse_duration(timeout, "--timeout"))
+    config = connection.config()
     with closing(Witness(config)) as witness:
         yield config, witness

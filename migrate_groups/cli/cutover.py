@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from migrate_groups.cli import options, plans
-from migrate_groups.cli.connect import open_reader, open_writer
+from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
 from migrate_groups.errors import MigrateGroupsError, Refused, UsageError
@@ -36,7 +36,9 @@ Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML fi
 def migrate(
     spec: Spec,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
@@ -92,12 +94,13 @@ def migrate(
         guard=guard,
     )
     seconds = parse_duration(wait, "--wait")
+    connection = Connection(bootstrap_server, command_config, properties, timeout)
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     if hold and file.spec.stay:
         raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
-        with open_reader(bootstrap_server, timeout) as reader:
+        with open_reader(connection) as reader:
             journal = Journal(run.receipt, HAND_OVER, dry_run=True)
             _, prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
         journal.earlier(prepared.plan)
@@ -107,7 +110,7 @@ def migrate(
         plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
-    with run.opened(), open_writer(bootstrap_server, timeout) as (writer, second):
+    with run.opened(), open_writer(connection) as (writer, second):
         journal = Journal(run.receipt, HAND_OVER)
         resumed = journal.read()
         baseline, shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)

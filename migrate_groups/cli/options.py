@@ -10,12 +10,29 @@ import typer
 from migrate_groups.errors import UsageError
 
 BootstrapServer = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--bootstrap-server",
         envvar="MIGRATE_GROUPS_BOOTSTRAP_SERVER",
-        help="host:port[,host:port…] of the cluster.",
+        help="host:port[,host:port…] of the cluster; default: bootstrap.servers of --command-config.",
         show_default=False,
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar="MIGRATE_GROUPS_COMMAND_CONFIG",
+        help="A client.properties, as Kafka's own tools take it: security.protocol, sasl.jaas.config and so on.",
+    ),
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        metavar="KEY=VALUE",
+        help="Overrules --command-config; may be repeated. Secrets: in MIGRATE_GROUPS_PROPERTIES, a properties text.",
     ),
 ]
 Timeout = Annotated[

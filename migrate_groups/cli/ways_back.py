@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import open_reader, open_writer
+from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.plans import show_table
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
@@ -29,7 +29,9 @@ ReceiptFile = Annotated[Path, typer.Argument(metavar="RECEIPT", help="A receipt,
 def rollback(
     receipt: ReceiptFile,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     timeout: options.Timeout = "60s",
@@ -46,13 +48,18 @@ def rollback(
     if original.purpose.deed == "rollback":
         raise Refused(f"{path} is a rollback's receipt: to move the groups again, migrate again; nothing was written")
     way_back = _WayBack(path=path, original=original, name="rollback", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, lambda cluster: plan_rollback(cluster, original))
+    way_back.go(
+        Connection(bootstrap_server, command_config, properties, timeout),
+        lambda cluster: plan_rollback(cluster, original),
+    )
 
 
 def hand_back(
     receipt: ReceiptFile,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     wait: Annotated[str, typer.Option("--wait", help="How long to wait for the new groups' stop.")] = "10m",
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
@@ -81,13 +88,17 @@ def hand_back(
         return plan_now(cluster)
 
     way_back = _WayBack(path=path, original=original, name="hand-back", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, plan_now, once_agreed=plan_once_stopped)
+    way_back.go(
+        Connection(bootstrap_server, command_config, properties, timeout), plan_now, once_agreed=plan_once_stopped
+    )
 
 
 def delete_offsets(
     receipt: ReceiptFile,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     timeout: options.Timeout = "60s",
@@ -108,7 +119,10 @@ def delete_offsets(
     if handed_back.read() is not None:
         raise Refused(f"the old group has the topics again, as {handed_back.path} says; nothing was written")
     way_back = _WayBack(path=path, original=original, name="delete-offsets", dry_run=dry_run, yes=yes)
-    way_back.go(bootstrap_server, timeout, lambda cluster: delete_source_offsets(cluster, original))
+    way_back.go(
+        Connection(bootstrap_server, command_config, properties, timeout),
+        lambda cluster: delete_source_offsets(cluster, original),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +145,7 @@ class _WayBack:
 
     def go(
         self,
-        bootstrap_server: str,
-        timeout: str,
+        connection: Connection,
         make: Callable[[GroupReader], Plan],
         once_agreed: Callable[[GroupReader], Plan] | None = None,
     ) -> None:
@@ -141,14 +154,14 @@ class _WayBack:
 
         journal = self.journal()
         if self.dry_run:
-            with open_reader(bootstrap_server, timeout) as reader:
+            with open_reader(connection) as reader:
                 plan = make(reader)
             journal.earlier(plan)
             show_table(plan)
             refuse_forbidden(plan.refusals(at_the_write=False))
             return
         check_can_ask(yes=self.yes)
-        with open_writer(bootstrap_server, timeout) as (writer, second):
+        with open_writer(connection) as (writer, second):
             agree(make(writer), journal, yes=self.yes, provisional=once_agreed is not None)
             plan = (once_agreed or make)(writer)
             refuse_forbidden(plan.refusals(at_the_write=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from migrate_groups.cli import options, plans
-from migrate_groups.cli.connect import open_reader, open_writer
+from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
 from migrate_groups.errors import UsageError
@@ -35,7 +35,9 @@ def apply(
         ),
     ],
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     to_group: Annotated[list[str] | None, typer.Option("--to-group", help="Write to this group.")] = None,
     fan_out: Annotated[bool, typer.Option("--fan-out", help="Allow several --to-group: each gets all.")] = False,
     restore: Annotated[bool, typer.Option("--restore", help="Write a group's snapshot back to itself.")] = False,
@@ -93,31 +95,31 @@ def apply(
         "restore": restore or None,
         "witness": witness,
     }
+    connection = Connection(bootstrap_server, command_config, properties, timeout)
     wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
     show_plan = partial(plans.show_plan, rows=wanted.rows, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
         path = receipt or (None if str(file) == "-" else _receipt_beside(file))
         earlier = Journal(path, HAND_OVER, dry_run=True).read() if path else None
-        _dry_run(bootstrap_server, timeout, wanted, show_plan, earlier, detailed=detailed_exitcode)
+        _dry_run(connection, wanted, show_plan, earlier, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
     journal = Journal(receipt or _receipt_beside(file), HAND_OVER)
-    with open_writer(bootstrap_server, timeout) as (writer, second):
+    with open_writer(connection) as (writer, second):
         written = _write(writer, second, wanted, show_plan, journal, yes=yes)
         again = f"the same command with a new snapshot in {file}"
         finish(written, journal, again=again, apart=output_format != "table")
 
 
 def _dry_run(
-    bootstrap_server: str,
-    timeout: str,
+    connection: Connection,
     wanted: PlanInput,
     show_plan: ShowPlan,
     earlier: Receipt | None,
     *,
     detailed: bool,
 ) -> None:
-    with open_reader(bootstrap_server, timeout) as reader:
+    with open_reader(connection) as reader:
         plan = wanted.plan(reader, earlier)
     show_plan(plan)
     plans.conclude_dry_run(plan, detailed=detailed)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from migrate_groups.cluster.security import PLAINTEXT, Security
 from migrate_groups.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Where the cluster is and how long a request may take.
+    """Where the cluster is, how to be safe with it, and how long a request may take. Its ``repr`` holds no secret.
 
     bootstrap_servers: ``host:port[,host:port…]`` as Kafka's tools take it.
     timeout: seconds that one request may take, retries included.
@@ -18,6 +19,7 @@ class ClientConfig:
 
     bootstrap_servers: str
     timeout: float = 60.0
+    security: Security = PLAINTEXT
 
     def __post_init__(self) -> None:
         if not self.addresses():
@@ -28,18 +30,23 @@ class ClientConfig:
         return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return the configuration of kafka-python's admin client."""
+        """Return the configuration of kafka-python's admin client, secrets among it. Raises `InvalidInput`."""
         milliseconds = int(self.timeout * 1000)
         return {
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "client_id": "migrate-groups",
             "request_timeout_ms": milliseconds,
             "bootstrap_timeout_ms": milliseconds,
+            **self.security.kafka_python(),
         }
 
     def confluent(self) -> dict[str, Any]:
-        """Return the configuration of confluent-kafka's clients."""
-        return {"bootstrap.servers": self.bootstrap_servers, "client.id": "migrate-groups-witness"}
+        """Return the configuration of confluent-kafka's clients, secrets among it."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": "migrate-groups-witness",
+            **self.security.confluent(),
+        }
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -157,7 +157,9 @@ class _Member:
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
         """Become the group's only member. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`."""
         for self.session_timeout in (session_timeout, *_OTHER_SESSION_TIMEOUTS):
-            error = connection.run(self._join_and_sync, doing=f"joining group {self.group!r}, which needs Read on it")
+            error = connection.run(
+                self._join_and_sync, doing=f"joining group {self.group!r}", needs=f"Read on Group {self.group!r}"
+            )
             if error is kafka_errors.NoError:
                 return
             if error is not kafka_errors.InvalidSessionTimeoutError:

@@ -59,6 +59,7 @@ class InMemoryCluster:
     """`GroupWriter` over dictionaries, and the deeds of producers and consumers besides."""
 
     def __init__(self, cluster_id: str = "in-memory") -> None:
+        self.principal = "User:ANONYMOUS"
         self._cluster_id = cluster_id
         self._topics: dict[str, tuple[str, dict[int, _Log]]] = {}
         self._groups: dict[str, _Group] = {}
@@ -204,7 +205,7 @@ class InMemoryCluster:
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""
-        return frozenset(self._topics)
+        return frozenset(self._topics) | {"__consumer_offsets"}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """See `GroupReader.permissions`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -11,49 +11,52 @@ import tenacity
 from kafka import KafkaAdminClient
 
 from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_client import CertificateRefused, Unreachable, open_client, refused
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
 
 T = TypeVar("T")
 
 # A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life (measured).
 _RETRIABLE = (kafka_errors.RetriableError, OSError)
-_CONNECT_SECONDS = 5.0
+_HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
 class KafkaConnection:
     """Runs coroutines against a `KafkaAdminClient`, with a new client for each attempt, until the time-out.
 
-    Raises `ClusterUnavailable` from the constructor where no bootstrap server accepts a connection: kafka-python
-    would try again until its time-out and not say why.
+    The first request connects, once: where no bootstrap server can be reached it raises at once. Later ones may find
+    the cluster gone for a while. Every one raises `InvalidInput` where a certificate or key can't be used.
     """
 
     def __init__(self, config: ClientConfig) -> None:
-        _check_that_somebody_listens(config)
         self._config = config
         self._client: KafkaAdminClient | None = None
+        self._was_reached = False
 
-    def run(self, request: Callable[[KafkaAdminClient], Awaitable[T]], *, doing: str) -> T:
-        """Return what ``request`` returns; ``doing`` says in the error what was tried.
+    def run(self, request: Callable[[KafkaAdminClient], Awaitable[T]], *, doing: str, needs: str = "") -> T:
+        """Return what ``request`` returns, within the time-out.
 
+        ``doing`` says in the error what was tried, ``needs`` which permission it takes, as "Read on Group 'g'".
         Only for requests that may be sent twice. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
+        deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_RETRIABLE),
+            retry=tenacity.retry_if_exception(self._is_worth_another_try),
             stop=tenacity.stop_after_delay(self._config.timeout),
             wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
             after=lambda _: self.close(),
             reraise=True,
         )
         try:
-            result: T = attempts(self._attempt, request)
+            result: T = attempts(self._attempt, request, deadline)
         except (kafka_errors.KafkaError, OSError) as error:
-            raise explain(error, doing) from error
+            raise self._explained(error, doing, needs) from error
         return result
 
     def run_once(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
         """Return what ``request`` returns, from one attempt. Raises kafka-python's own errors: for writes."""
         try:
-            return self._attempt(request)
+            return self._attempt(request, time.monotonic() + self._config.timeout)
         except Exception:
             self.close()
             raise
@@ -64,17 +67,36 @@ class KafkaConnection:
         if client is not None:
             client.close()
 
-    def _attempt(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
+    def _attempt(self, request: Callable[[KafkaAdminClient], Awaitable[T]], deadline: float) -> T:
+        seconds = max(0.001, deadline - time.monotonic())
         if self._client is None:
-            self._client = KafkaAdminClient(**self._config.kafka_python())
-        result: T = self._client._manager.run(request, self._client)
+            self._client = open_client(self._config, seconds)
+            self._was_reached = True
+        client, manager = self._client, self._client._manager
+
+        async def within_its_time() -> T:
+            # kafka-python bounds each request, and not what comes before it: a connection to a broker that hangs.
+            left = max(1, (deadline - time.monotonic()) * 1000)
+            answer: T = await manager.wait_for(manager.call_soon(request, client), left)
+            return answer
+
+        result: T = manager.run(within_its_time)
         return result
+
+    def _is_worth_another_try(self, error: BaseException) -> bool:
+        return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))
+
+    def _explained(self, error: BaseException, doing: str, needs: str) -> MigrateGroupsError:
+        if isinstance(error, _HOPELESS):
+            return refused(error, self._config.security)
+        if isinstance(error, kafka_errors.AuthorizationError):
+            principal, lacking = self._config.security.principal, needs or "a permission"
+            return NotAuthorized(f"not authorized: {principal} lacks {lacking}; {_name(error)} while {doing}")
+        return explain(error, doing)
 
 
 def explain(error: BaseException, doing: str) -> MigrateGroupsError:
     """Turn an error of kafka-python into one of this package; ``doing`` completes "while …"."""
-    if isinstance(error, kafka_errors.AuthorizationError):
-        return NotAuthorized(f"not authorized: {_name(error)} while {doing}; grant this principal the missing ACL")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
         return ClusterUnavailable(f"these brokers are too old for {doing}: {error}")
     return ClusterUnavailable(f"the cluster did not answer while {doing}: {_text(error)}")
@@ -86,18 +108,6 @@ def _name(error: BaseException) -> str:
 
 def _text(error: BaseException) -> str:
     return " ".join(str(error).split()) or _name(error)
-
-
-def _check_that_somebody_listens(config: ClientConfig) -> None:
-    refusals = []
-    for host, port in config.addresses():
-        try:
-            socket.create_connection((host, port), timeout=min(_CONNECT_SECONDS, config.timeout)).close()
-        except OSError as error:
-            refusals.append(f"{host}:{port}: {error.strerror or error}")
-        else:
-            return
-    raise ClusterUnavailable(f"no bootstrap server can be reached ({'; '.join(refusals)}); check --bootstrap-server")
 
 
 def in_kafkas_words(error_class: Any) -> str:

@@ -31,7 +31,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.text import some
 
 K = TypeVar("K")
@@ -54,6 +54,7 @@ class KafkaPythonReader:
     def __init__(
         self, config: ClientConfig, *, describe_members: Callable[[str, str], GroupDescription] | None = None
     ) -> None:
+        self.principal = config.security.principal
         self._connection = KafkaConnection(config)
         self._config = config
         self._describe_members = describe_members
@@ -70,7 +71,9 @@ class KafkaPythonReader:
 
     def describe_group(self, group: str) -> GroupDescription:
         """See `GroupReader.describe_group`."""
-        answer = self._connection.run(wire.describe(group), doing=f"describing group {group!r}")
+        answer = self._connection.run(
+            wire.describe(group), doing=f"describing group {group!r}", needs=_describe_group(group)
+        )
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
         listed = self._connection.run(wire.list_groups, doing="listing the groups").get(group)
@@ -101,6 +104,7 @@ class KafkaPythonReader:
         answers = self._connection.run(
             lambda client: wire.fetch_offsets(client, group, None, require_stable=False),
             doing=f"reading the committed offsets of group {group!r}",
+            needs=_describe_group(group),
         )
         return frozenset(partition.topic for partition in answers)
 
@@ -116,7 +120,9 @@ class KafkaPythonReader:
             if not wanted:
                 return []
             found = self._connection.run(
-                lambda client: wire.fetch_offsets(client, group, wanted, require_stable=True), doing=doing
+                lambda client: wire.fetch_offsets(client, group, wanted, require_stable=True),
+                doing=doing,
+                needs=_describe_group(group),
             )
             answers.update({tp: answer for tp, answer in found.items() if answer.error_code != wire.UNSTABLE})
             return [partition for partition in wanted if partition not in answers]
@@ -132,6 +138,7 @@ class KafkaPythonReader:
                 f"group {group!r} has pending transactional commits on {some(pending)}; "
                 "wait until the transactions end, or abort them"
             )
+        self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
         return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
 
     def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
@@ -175,14 +182,22 @@ class KafkaPythonReader:
         metadata = self._connection.run(
             lambda client: client._get_cluster_metadata(names), doing="asking for the topics' metadata"
         )
-        hidden = [
+        self._check_visible(
             topic["name"]
             for topic in metadata["topics"]
             if wire.has_error(topic, kafka_errors.TopicAuthorizationFailedError)
-        ]
-        if hidden:
-            raise NotAuthorized(f"not authorized to see topic {', '.join(hidden)}; grant this principal Describe on it")
+        )
         return [topic for topic in metadata["topics"] if topic["partitions"]]
+
+    def _check_visible(self, hidden: Iterable[str]) -> None:
+        """Raise `NotAuthorized` where a topic is hidden from this principal."""
+        lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
+        if lacking:
+            raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it that")
+
+
+def _describe_group(group: str) -> str:
+    return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"
 
 
 class KafkaPythonWriter(KafkaPythonReader):
@@ -251,7 +266,7 @@ class KafkaPythonWriter(KafkaPythonReader):
 
         try:
             answers = attempts(attempt)
-        except (kafka_errors.KafkaError, OSError) as error:
+        except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
             return dict.fromkeys(asked, wire.answer_of_all(error))
         silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
         return {each: wire.write_answer(answers[each]) if each in answers else silence for each in asked}

@@ -26,7 +26,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.errors import Refused
 
 T = TypeVar("T")
 Request = Callable[[KafkaAdminClient], Awaitable[T]]
@@ -131,11 +131,14 @@ async def fetch_offsets(
     }
 
 
+def hides_topic(answer: Any) -> bool:
+    """Return whether the answer for one partition is that its topic may not be described."""
+    return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
+
+
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
-    """Turn the answer for one partition into its committed offset. Raises `NotAuthorized` or `Refused`."""
+    """Turn the answer for one partition into its committed offset. Raises `Refused`."""
     error = kafka_errors.for_code(answer.error_code)
-    if issubclass(error, kafka_errors.AuthorizationError):
-        raise NotAuthorized(f"not authorized to see topic {partition.topic}; grant this principal Describe on it")
     if error is not kafka_errors.NoError:
         raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
     if answer.committed_offset < 0:

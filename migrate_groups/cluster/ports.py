@@ -178,6 +178,9 @@ class OffsetsReader(Protocol):
 class GroupReader(OffsetsReader, Protocol):
     """Reads groups, topics and offsets. Raises `ClusterUnavailable` or `NotAuthorized` from every method."""
 
+    principal: str
+    """Who asks, in the words of Kafka's ACLs as far as a client can know them: ``User:alice``."""
+
     def cluster_id(self) -> str:
         """Return the id that the brokers report for their cluster."""
         ...

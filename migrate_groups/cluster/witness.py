@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, Member, TopicPartition
-from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.errors import ClusterUnavailable, NotAuthorized
 
 # The child's own time-out comes first; this is for one that hangs or has died.
 _GRACE_SECONDS = 5.0
@@ -83,9 +83,14 @@ class Witness:
             answer = self._answer(question)
         if answer is None:
             self.close()  # its late answer must not be taken for that to the next question
-            raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked to {verb}")
+            raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
+        if "TOPIC_AUTHORIZATION_FAILED" in answer.get("error", ""):
+            principal, group = self._config.security.principal, arguments["group"]
+            raise NotAuthorized(
+                f"not authorized: {principal} lacks Describe on a topic of group {group!r}; grant it that"
+            )
         if "error" in answer:
-            raise ClusterUnavailable(f"the second client (confluent-kafka) could not {verb}: {answer['error']}")
+            raise ClusterUnavailable(f"the second client (confluent-kafka) failed, asked for {verb}: {answer['error']}")
         return answer["answer"]
 
     def _answer(self, question: str) -> dict[str, Any] | None:

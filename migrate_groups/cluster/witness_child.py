@@ -25,20 +25,30 @@ def committed(config: dict[str, Any], group: str, partitions: list[list[Any]], t
 
     Metadata is left out: confluent-kafka's reads over-run the buffer (measured).
     """
-    consumer = confluent_kafka.Consumer({**config, "group.id": group, "enable.auto.commit": False})
-    found = []
+    said: list[str] = []
+    settings = {"group.id": group, "enable.auto.commit": False, "error_cb": lambda error: said.append(error.str())}
+    consumer = confluent_kafka.Consumer(config | settings)
     try:
-        for start in range(0, len(partitions), _MOST_PARTITIONS):
-            asked = [confluent_kafka.TopicPartition(*each) for each in partitions[start : start + _MOST_PARTITIONS]]
-            for answer in consumer.committed(asked, timeout=timeout):
-                if answer.error is not None:
-                    raise confluent_kafka.KafkaException(answer.error)
-                offset = answer.offset if answer.offset >= 0 else None
-                epoch = answer.leader_epoch if offset is not None else None
-                found.append([answer.topic, answer.partition, offset, epoch])
+        return [
+            _committed(answer)
+            for start in range(0, len(partitions), _MOST_PARTITIONS)
+            for answer in consumer.committed(
+                [confluent_kafka.TopicPartition(*each) for each in partitions[start : start + _MOST_PARTITIONS]],
+                timeout=timeout,
+            )
+        ]
+    except confluent_kafka.KafkaException as error:
+        consumer.poll(0)  # why a connection failed, librdkafka says to the callback alone
+        raise RuntimeError("; ".join([str(error.args[0]), *said[:1]])) from error
     finally:
         consumer.close()
-    return found
+
+
+def _committed(answer: Any) -> list[Any]:
+    if answer.error is not None:
+        raise confluent_kafka.KafkaException(answer.error)
+    offset = answer.offset if answer.offset >= 0 else None
+    return [answer.topic, answer.partition, offset, answer.leader_epoch if offset is not None else None]
 
 
 def describe(config: dict[str, Any], group: str, timeout: float) -> dict[str, Any]:

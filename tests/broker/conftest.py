@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import broker_world
-from tests.support.cli import Cli
+from tests.support.cli import Cli, Here
+from tests.support.planning import connected
+from tests.support.secured import Secured, start_secured
 
 
 @pytest.fixture
@@ -21,3 +27,20 @@ def world(bootstrap_servers: str):
 def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
     """The command line, in an empty folder, with the broker's address in the environment."""
     return Cli(tmp_path, bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with a listener of every kind, whose coordinators answer."""
+    with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
+        with connected(running.sandbox.bootstrap_servers) as client:
+            for group in string.ascii_lowercase:  # until every partition of the new offsets topic answers
+                client.committed_topics(group)
+        yield running
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+    """The command line in this process, in an empty folder: quicker than a process of its own."""
+    monkeypatch.chdir(tmp_path)
+    return Here(monkeypatch, capfd, tmp_path)

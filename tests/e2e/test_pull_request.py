@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from migrate_groups.cli.connect import open_reader
+from migrate_groups.cli.connect import Connection, open_reader
 from migrate_groups.cluster.ports import GroupReader, GroupWriter, TopicPartition
 from tests.support.broker_world import broker_world
 from tests.support.cli import Cli
@@ -237,7 +237,7 @@ def test_a_plan_is_taken_from_a_pipe(runner, review):
 
 def test_a_dry_run_has_no_way_to_write(bootstrap_servers):
     """What a dry run is handed has every method of `GroupReader`, and none that writes."""
-    with open_reader(bootstrap_servers, "20s") as reader:
+    with open_reader(Connection(bootstrap_servers, None, None, "20s")) as reader:
         there = {name for name in dir(GroupWriter) if not name.startswith("_") and hasattr(reader, name)}
     assert there == {name for name in dir(GroupReader) if not name.startswith("_")}
 

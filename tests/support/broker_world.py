@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import confluent_kafka
 import tenacity
 from kafka import KafkaAdminClient
+from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
@@ -62,6 +63,11 @@ class BrokerWorld:
     def add_partitions(self, topic: str, total: int) -> None:
         self._admin.create_partitions({topic: total})
         until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
+
+    def create_scram_user(self, name: str, password: str) -> None:
+        """Let somebody log in with SCRAM-SHA-256."""
+        credential = UserScramCredentialUpsertion(name, ScramMechanism.SCRAM_SHA_256, password=password)
+        assert self._admin.alter_user_scram_credentials([credential]) == {name: None}
 
     def produce(
         self, topic: str, partition: int, records: int, *, prefix: str = "", timestamp: int = 0, key: str | None = None

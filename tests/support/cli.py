@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import pytest
+
 from migrate_groups.cli.app import main
 
 _SECONDS = 120
@@ -94,3 +96,22 @@ class CliHere(Cli):
         said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
         assert status == code, f"exit {status}, expected {code}\n{said}\n{complained}"
         return subprocess.CompletedProcess(command, code, said, complained)
+
+
+class Here:
+    """``migrate-groups`` in this process: where many commands are run, and none is killed or has a terminal."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.folder = folder
+        self._monkeypatch, self._capfd = monkeypatch, capfd
+        for name in [name for name in os.environ if name.startswith("MIGRATE_GROUPS_")]:
+            monkeypatch.delenv(name)
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        """Run a command and return its exit code, its stdout and its stderr."""
+        self._capfd.readouterr()
+        self._monkeypatch.setattr(sys, "argv", ["migrate-groups", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capfd.readouterr()
+        return int(ended.value.code or 0), out, err

@@ -37,9 +37,10 @@ WRITES = methods(GroupWriter) - READS
 
 
 class ReadOnly:
-    """A cluster of which nothing but the methods of `GroupReader` can be reached."""
+    """A cluster of which nothing but what is in `GroupReader` can be reached."""
 
     def __init__(self, cluster: InMemoryCluster) -> None:
+        self.principal = cluster.principal
         for name in READS:
             setattr(self, name, getattr(cluster, name))
 
@@ -55,11 +56,11 @@ class Shell:
         monkeypatch.setenv("MIGRATE_GROUPS_BOOTSTRAP_SERVER", "nowhere:1")
 
         @contextmanager
-        def open_reader(bootstrap_server: str, timeout: str):
+        def open_reader(connection):
             yield ReadOnly(self.cluster)
 
         @contextmanager
-        def open_writer(bootstrap_server: str, timeout: str):
+        def open_writer(connection):
             yield self.cluster, self.cluster
 
         monkeypatch.setattr(write, "open_reader", open_reader)

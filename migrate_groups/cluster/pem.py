@@ -1,0 +1,65 @@
+"""Certificates and keys in PEM, as Kafka's Java clients take them (KIP-651), for two clients that take OpenSSL's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from migrate_groups.errors import InvalidInput
+
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_KEYTOOL_ONLY = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
+
+
+def certificates(pem: str, where: str) -> str:
+    """Return the certificates of a PEM text. Raises `InvalidInput` where there is none."""
+    return _blocks(pem, "CERTIFICATE", f"{where} has no certificate (-----BEGIN CERTIFICATE-----)")
+
+
+def private_key(pem: str, where: str) -> str:
+    """Return the private key of a PEM text, which may be encrypted. Raises `InvalidInput` where there is none."""
+    return _blocks(pem, "PRIVATE KEY", f"{where} has no private key (-----BEGIN PRIVATE KEY-----)")
+
+
+def read_store(location: str, kind: str) -> str:
+    """Return the text of a PEM truststore or keystore (``kind``).
+
+    Raises `InvalidInput` where it can't be read; where it is JKS or PKCS12, with the commands that make it PEM.
+    """
+    try:
+        content = Path(location).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"ssl.{kind}.location {location} can't be read: {error.strerror or error}") from error
+    if b"-----BEGIN " in content:
+        return content.decode("utf-8", errors="replace")
+    command, pem = _to_pem(location, kind, keytool_only=content.startswith(_KEYTOOL_ONLY))
+    raise InvalidInput(
+        f"ssl.{kind}.location {location} is JKS or PKCS12, and only PEM is taken here; make it PEM with: {command}; "
+        f"then say ssl.{kind}.type=PEM and ssl.{kind}.location={pem}"
+    )
+
+
+def _to_pem(location: str, kind: str, *, keytool_only: bool) -> tuple[str, Path]:
+    """Return the command that makes PEM of a truststore or keystore, and the file that it makes."""
+    pem, p12 = (Path(location).with_suffix(suffix) for suffix in (".pem", ".p12"))
+    store, to_pem, to_p12 = (shlex.quote(str(path)) for path in (location, pem, p12))
+    if kind == "truststore":
+        return f"keytool -list -rfc -keystore {store} > {to_pem}", pem
+    if keytool_only:
+        to_pkcs12 = f"keytool -importkeystore -srckeystore {store} -destkeystore {to_p12} -deststoretype PKCS12"
+        return f"{to_pkcs12} && openssl pkcs12 -in {to_p12} -out {to_pem}", pem
+    return f"openssl pkcs12 -in {store} -out {to_pem}", pem
+
+
+def _blocks(pem: str, kind: str, missing: str) -> str:
+    found = [_with_lines(each[1], each[2]) for each in _BLOCK.finditer(pem) if each[1].endswith(kind)]
+    if not found:
+        raise InvalidInput(missing)
+    return "".join(found)
+
+
+def _with_lines(name: str, body: str) -> str:
+    """Return a block with line ends, which a value that is continued over lines in a properties file has lost."""
+    lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon: headers, whose lines are as they were
+    return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

@@ -1,0 +1,226 @@
+"""Every kind of listener, with the files that Kafka's own tools take; and what goes wrong, said as it is."""
+
+from __future__ import annotations
+
+import re
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.client_properties import parse_properties, understand
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.witness import Witness
+from tests.support.broker_world import broker_world
+from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
+
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+NOW = ("--guard", "0s", "--yes")
+
+
+@pytest.fixture(scope="module")
+def topic(secured: Secured):
+    """A topic of ten records on the secured broker."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        name = world.create_topic()
+        world.produce(name, 0, 10)
+        yield name
+
+
+@pytest.fixture
+def client_properties(here):
+    """Write the file, and return where it is."""
+
+    def write(properties):
+        file = here.folder / "client.properties"
+        file.write_text(properties_text(**properties))
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_clients_and_kafkas_tool_take_the_same_file(
+    secured, here, topic, client_properties, mode, monkeypatch, caplog
+):
+    """kafka-python writes and confluent-kafka reads it back; Kafka's tool, with the same file, sees the same offset."""
+    caplog.set_level("DEBUG")
+    listener, properties = secured.modes()[mode]
+    file, address = client_properties(properties), secured.address(listener)
+    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    group = f"group of {mode}"
+    code, out, err = here(
+        *("apply", "offsets.csv", "--to-group", group, "--witness", "required", *NOW),
+        *("--bootstrap-server", address, "--command-config", file),
+    )
+    assert code == 0, err
+    assert "1 confirmed" in out
+    assert "warning" not in err
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{ALLOWED_URLS}={secured.tokens}")
+    described = secured.sandbox.run_tool(
+        TOOL, "--describe", "--group", group, "--command-config", str(file), bootstrap_server=address
+    )
+    assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    hidden = set(SECRETS.values())
+    written = [path.read_text() for path in here.folder.iterdir() if path != file]
+    assert not [secret for secret in hidden if secret in out + err + caplog.text + "".join(written)]
+
+
+def test_no_secret_is_in_the_process_list(secured):
+    """The second client's process gets its settings through a pipe, not as arguments or in its environment."""
+    _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
+    security = understand(parse_properties(properties_text(**properties), "test")).security
+    config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
+    with closing(Witness(config)) as witness:
+        assert witness.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
+        process = Path(f"/proc/{witness._child._process.pid}")
+        assert b"witness_child" in (process / "cmdline").read_bytes()
+        assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+
+
+@pytest.mark.parametrize("given", ["file", "inline"])
+def test_a_key_may_be_encrypted(secured, here, topic, client_properties, given):
+    """With ssl.key.password both clients read it; Kafka's own tool can't on Java 17, with an algorithm of today."""
+    pem = secured.pem("locked.pem")
+    at = pem.index("-----BEGIN CERTIFICATE")
+    inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
+    key = inline if given == "inline" else {"ssl_keystore_location": str(secured.folder / "locked.pem")}
+    file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
+    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    code, out, err = here(
+        *("apply", "offsets.csv", "--to-group", f"locked {given}", "--witness", "required", *NOW),
+        *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
+    )
+    assert (code, "1 confirmed" in out) == (0, True), err
+
+
+def tls(secured: Secured, **properties: str) -> dict[str, str]:
+    return {"security_protocol": "SSL"} | secured.trust() | properties
+
+
+def sasl(secured: Secured, mechanism: str, password: str | None = None, **properties: str) -> dict[str, str]:
+    return {"security_protocol": "SASL_PLAINTEXT"} | secured.login(mechanism, password) | properties
+
+
+def sasl_ssl(secured: Secured, mechanism: str, password: str | None = None) -> dict[str, str]:
+    return sasl(secured, mechanism, password) | {"security_protocol": "SASL_SSL"} | secured.trust()
+
+
+REFUSED = r"the cluster refused User:alice \(%s\): Authentication failed.*; check the --command-config"
+UNTRUSTED = "can't be trusted: unable to get local issuer certificate; check ssl.truststore"
+NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server .*/token gave no token: "
+# What goes wrong: the listener, the client's properties, and what is said of it.
+WRONG = {
+    "password": ("SASL_SSL", lambda it: sasl_ssl(it, "PLAIN", "wrong-hidden"), REFUSED % "PLAIN"),
+    "password, SCRAM": (
+        "SASL_PLAINTEXT",
+        lambda it: sasl(it, "SCRAM-SHA-512", "wrong-hidden"),
+        REFUSED % "SCRAM-SHA-512",
+    ),
+    "client secret": (
+        "SASL_SSL",
+        lambda it: sasl_ssl(it, "OAUTHBEARER", "wrong-hidden"),
+        NO_TOKEN + "401 invalid_client; check",
+    ),
+    "token server": (
+        "SASL_PLAINTEXT",
+        lambda it: sasl(it, "OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="http://127.0.0.1:1/token"),
+        NO_TOKEN + ".*refused",
+    ),
+    "token server's authority": (
+        "SASL_PLAINTEXT",
+        lambda it: (
+            sasl(it, "OAUTHBEARER")
+            | {"sasl_jaas_config": it.login("OAUTHBEARER")["sasl_jaas_config"].replace("ca.pem", "other.pem")}
+        ),
+        NO_TOKEN + ".*certificate verify failed",
+    ),
+    "authority": ("SSL", lambda it: tls(it, ssl_truststore_location=str(it.folder / "other.pem")), UNTRUSTED),
+    "no authority": ("SSL", lambda it: {"security_protocol": "SSL"}, UNTRUSTED),
+    "host name": ("SSL by name", tls, "Hostname mismatch, certificate is not valid for 'localhost'; check"),
+    "plain client": ("SSL", lambda it: {}, "speaks TLS, and security.protocol is PLAINTEXT; check"),
+    "plain client with SASL": (
+        "SASL_SSL",
+        lambda it: sasl(it, "PLAIN"),
+        "speaks TLS, and security.protocol is SASL_PLAINTEXT; check",
+    ),
+    "TLS client": ("PLAINTEXT", tls, "does not speak TLS, and security.protocol is SSL; check"),
+    "TLS client with SASL": (
+        "SASL_PLAINTEXT",
+        lambda it: sasl_ssl(it, "PLAIN"),
+        "does not speak TLS, and security.protocol is SASL_SSL; check",
+    ),
+    "no login": ("SASL_PLAINTEXT", lambda it: {}, r"takes SASL \(OAUTHBEARER, PLAIN, .*\), and security.protocol is"),
+    "no login, TLS": ("SASL_SSL", tls, r"takes SASL \(OAUTHBEARER, PLAIN, .*\), and security.protocol is SSL; check"),
+    "login": ("PLAINTEXT", lambda it: sasl(it, "PLAIN"), "does not ask who a client is, and security.protocol is"),
+    "no client certificate": (
+        "MTLS",
+        tls,
+        r"broke TLS off \(.*\): it refuses the keystore's certificate, or wants one",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said_as_it_is(secured, here, client_properties, case):
+    """One line, exit 5, at once and not when the time is over, without a secret."""
+    listener, properties, said = WRONG[case]
+    address = secured.address(listener.removesuffix(" by name"))
+    address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
+    file = client_properties(properties(secured))
+    # A day: whatever waits for the end of it fails by the time-out of the run.
+    code, out, err = here("describe", "g", "--bootstrap-server", address, "--command-config", file, "--timeout", "1d")
+    assert (code, out) == (5, "")
+    assert re.fullmatch(rf"error: .*{said}.*\n", err), err
+    assert "hidden" not in err
+    assert "timed out" not in err.lower()
+
+
+@pytest.fixture
+def hung():
+    """The address of a server that accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=20) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
+    """Also in the middle of its TLS handshake, where kafka-python alone waits for ever."""
+    options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
+    code, _, err = here("describe", "g", *options)
+    assert code == 5
+    assert err == f"error: no bootstrap server can be reached ({hung}: nothing within 1 s); check --bootstrap-server\n"
+
+
+def test_servers_that_hang_leave_time_for_the_others(secured, here, hung):
+    """Each bootstrap server has its share of the time, so that one that answers is found among those that do not."""
+    servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
+    code, _, err = here("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
+    assert (code, "does not exist" in err) == (3, True), err
+
+
+def test_a_name_with_signs_that_scram_has_a_meaning_for(secured, here, topic, client_properties):
+    """A user whose name has a comma and an equals sign logs in with both clients."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        name = "a=b,c"
+        world.create_scram_user(name, "scram,=hidden")
+        world.commit("g-scram", TopicPartition(topic, 0), 1)
+    login = secured.login("SCRAM-SHA-256", "scram,=hidden", name)
+    file = client_properties({"security_protocol": "SASL_PLAINTEXT"} | login)
+    _, _, err = here(
+        "describe", "g-scram", "--bootstrap-server", secured.address("SASL_PLAINTEXT"), "--command-config", file
+    )
+    assert f"not authorized: User:{name} lacks Describe on Group 'g-scram'" in err
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_secret_is_in_the_repr_of_a_configuration(secured, mode):
+    """What a traceback or a log could show of the settings has no password, key or token secret."""
+    text = properties_text(**secured.modes()[mode][1])
+    told = understand(parse_properties(text, "test"))
+    shown = repr(ClientConfig(bootstrap_servers="a:1", security=told.security)) + repr(told)
+    assert "hidden" not in shown
+    assert SECRETS["alice"] not in shown
+    assert "PRIVATE KEY" not in shown
