@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import open_reader
+from migrate_groups.cli.connect import Connection, open_reader
 from migrate_groups.cli.console import SystemClock, check_output, save_table, show, talk, who_is_there
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
+
+if TYPE_CHECKING:
+    from migrate_groups.cluster.ports import GroupReader
 
 
 def snapshot(
@@ -18,7 +21,9 @@ def snapshot(
     group: options.GroupOption = None,
     *,
     output: options.Output,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     force: options.Force = False,
     timeout: options.Timeout = "60s",
 ) -> None:
@@ -28,10 +33,11 @@ def snapshot(
     """
     wanted = options.all_groups(groups, group)
     check_output(output, force=force)
-    with open_reader(bootstrap_server, timeout) as reader:
+    with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
         from migrate_groups.migration.take import take_snapshot
 
         taken = take_snapshot(reader, wanted, SystemClock())
+        _warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
     talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {output}")
 
@@ -40,7 +46,9 @@ def describe(
     groups: options.Groups = None,
     group: options.GroupOption = None,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     timeout: options.Timeout = "60s",
 ) -> None:
     """Show members, committed offsets and lag of groups, now.
@@ -48,12 +56,13 @@ def describe(
     Example: migrate-groups describe big-group --bootstrap-server localhost:9092
     """
     wanted = options.all_groups(groups, group)
-    with open_reader(bootstrap_server, timeout) as reader:
+    with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
         from migrate_groups.migration.take import existing_group, take_snapshot
         from migrate_groups.show import terminal
 
         described = [existing_group(reader, name) for name in wanted]
         taken = take_snapshot(reader, wanted, SystemClock())
+        _warn_of_hidden_topics(reader)
     for each in described:
         show(terminal.members(each), terminal.lag_by_partition(list(taken.keep({"group": [each.group]}).rows())), "")
 
@@ -62,7 +71,9 @@ def verify(
     groups: options.Groups = None,
     group: options.GroupOption = None,
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     topic: options.TopicGlobs = None,
     wait: Annotated[str, typer.Option("--wait", help="How long to wait for the stop, for instance 5m.")] = "0s",
     settle: options.Settle = "10s",
@@ -76,11 +87,20 @@ def verify(
     """
     wanted = options.all_groups(groups, group)
     seconds, quiet = parse_duration(wait, "--wait"), parse_duration(settle, "--settle")
-    with open_reader(bootstrap_server, timeout) as reader:
+    with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
         from migrate_groups.migration.stop import Wait, prove_stopped
         from migrate_groups.offsets.selection import TopicPattern
 
         how = Wait(wait=seconds, settle=quiet, progress=who_is_there())
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
+        _warn_of_hidden_topics(reader)
     which = f" {some(topic)} of" if topic else ""
     show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
+
+
+def _warn_of_hidden_topics(reader: GroupReader) -> None:
+    """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
+    from migrate_groups.plan.checks.permission import sees_all
+
+    if not sees_all(reader.topic_names()):
+        talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

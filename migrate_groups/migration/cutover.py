@@ -10,11 +10,12 @@ from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, To
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Look, Progress, Wait, prove_stopped
-from migrate_groups.migration.survey import look_around
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.survey import look_around, permissions_unless_hidden
+from migrate_groups.migration.take import check_visible, take_snapshot
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
 from migrate_groups.plan.checks.hold import can_be_held
+from migrate_groups.plan.checks.permission import of_hand_over
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
 from migrate_groups.plan.receipt import Receipt
@@ -60,6 +61,10 @@ def prepare(
     Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, and as `GroupReader`.
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
+    named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
+    written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
+    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
+    check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in earlier.entries} if earlier else set()
     # A topic all of whose commits have expired since is in the receipt alone.
     baseline = take_snapshot(
@@ -70,7 +75,7 @@ def prepare(
     plan = make_plan(reader, named, options, earlier, surroundings)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
-        check = can_be_held(reader.describe_group(spec.source), reader.permissions({group})[group])
+        check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
     return baseline, Prepared(named=named, plan=plan, surroundings=surroundings)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, GroupReader, TopicPartition
 from migrate_groups.errors import Refused
-from migrate_groups.migration.take import existing_group, topics_of
+from migrate_groups.migration.take import check_visible, existing_group, topics_of
 from migrate_groups.offsets.selection import TopicPattern, matching_topics
 from migrate_groups.plan.checks.source import running
 from migrate_groups.text import counted, some
@@ -65,6 +65,7 @@ def prove_stopped(
     Raises `GroupNotFound`, `Refused` when the wait runs out or a group is no consumer group, `InvalidInput` where a
     pattern matches no topic; and as `GroupReader`.
     """
+    check_visible(reader, patterns)
     started = clock.monotonic()
     choice: Choice = (lambda present: matching_topics(present, patterns)) if patterns else None
     choice = (lambda present: topics) if topics else choice

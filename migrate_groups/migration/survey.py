@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from migrate_groups.cluster.ports import GroupReader, TopicPartition
+from migrate_groups.cluster.ports import GroupReader, Operation, Resource, TopicPartition
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks.permission import hidden, missing, needed
 from migrate_groups.plan.survey import Surroundings, Survey
 from migrate_groups.text import some
+
+
+def permissions_unless_hidden(
+    reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
+) -> Mapping[Resource, frozenset[Operation] | None]:
+    """Return what this principal may do with these groups and topics.
+
+    Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
+    hidden would be left out of every answer that does not ask for it by name.
+    """
+    permissions = reader.permissions(wanted)
+    if hidden(permissions):
+        lacking = some(missing(wanted, permissions), most=20)
+        raise NotAuthorized(f"not authorized: {reader.principal} lacks {lacking}; grant it these permissions")
+    return permissions
 
 
 def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
@@ -19,13 +34,11 @@ def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
     Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
     `GroupReader`.
     """
-    wanted = needed(rows)
-    permissions = reader.permissions(wanted)
-    if hidden(permissions):
-        lacking = some(missing(wanted, permissions), most=20)
-        raise NotAuthorized(f"not authorized: this principal lacks {lacking}; grant it these permissions")
     return Surroundings(
-        permissions=permissions, topic_names=reader.topic_names(), offsets_retention=reader.offsets_retention()
+        principal=reader.principal,
+        permissions=permissions_unless_hidden(reader, needed(rows)),
+        topic_names=reader.topic_names(),
+        offsets_retention=reader.offsets_retention(),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupDescription, GroupReader, TopicPartition
 from migrate_groups.errors import GroupNotFound, Refused, UsageError
+from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.text import some
 
@@ -39,6 +40,14 @@ def existing_group(reader: GroupReader, group: str) -> GroupDescription:
 def topics_of(reader: GroupReader, group: GroupDescription) -> frozenset[str]:
     """Return every topic that the group has a commit, an assignment or a subscription for."""
     return reader.committed_topics(group.group).union(*(member.topics for member in group.members))
+
+
+def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
+    """Ask for every topic that a pattern names, of which a group's own answers leave out those without Describe.
+
+    Raises `NotAuthorized`, naming them; and as `GroupReader`.
+    """
+    reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})
 
 
 def _rows(

@@ -6,15 +6,16 @@ group forward to where they are. `delete_source_offsets` is for the day after.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Operation, Resource, ResourceType
 from migrate_groups.errors import Refused
+from migrate_groups.migration.survey import permissions_unless_hidden
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.checks.permission import missing
+from migrate_groups.plan.checks.permission import Permissions, missing, of_hand_over
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
@@ -30,15 +31,18 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     """
     # Also what was never answered for or attempted, as far as the receipt knows: a killed run may have sent it.
     written = [entry for entry in receipt.entries if entry.change.action is not Action.UNCHANGED]
+    inverses = [entry.change.inverse for entry in written]
+    wanted = _wanted(inverses, {entry.change.source_group for entry in written})
+    permissions = permissions_unless_hidden(reader, wanted)
     committed = _committed(reader, [entry.change for entry in written])
-    changes = sorted_changes(replace(entry.change.inverse, before=committed[entry.change.order]) for entry in written)
+    changes = sorted_changes(replace(inverse, before=committed[inverse.order]) for inverse in inverses)
     return Plan(
         cluster_id=reader.cluster_id(),
         options=receipt.options,
         changes=changes,
         checks=(
             _same_cluster(reader, receipt),
-            _permitted(reader, changes),
+            _permitted(reader, wanted, permissions),
             _nobody_in(reader, {change.group for change in changes}),
             _not_committed_since(written, changes),
             _old_group_still_there(reader, written),
@@ -57,6 +61,9 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     if not all(len(sources) == 1 for sources in origin.values()):
         raise Refused("the receipt has topics without one old group: there is none to hand them back to")
     groups = sorted({group for group, _ in origin})
+    permissions_unless_hidden(
+        reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
+    )
     rows = [
         row._replace(group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
         for row in take_snapshot(reader, groups, clock).rows()
@@ -78,8 +85,10 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     and where a member of it still holds the topics. Raises as `GroupReader`.
     """
     moved = [change for change in receipt.handed_over() if change.after]
-    now_new = _committed(reader, moved)
     as_source = [_of_source(change) for change in moved]
+    wanted = _wanted([replace(source, after=None) for source in as_source], {change.group for change in moved})
+    permissions = permissions_unless_hidden(reader, wanted)
+    now_new = _committed(reader, moved)
     now_old = _committed(reader, as_source)
     behind = [
         f"{change.group} {change.topic_partition}" for change in moved if _stands_behind(now_new[change.order], change)
@@ -103,7 +112,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         changes=changes,
         checks=(
             _same_cluster(reader, receipt),
-            _permitted(reader, changes),
+            _permitted(reader, wanted, permissions),
             _check("taken over", behind, "not taken over yet", "every new group stands at or after what it was handed"),
             _check("not moved", changed, "moved in the old group since", "the old group has not moved since"),
             _nobody_holds(reader, topics),
@@ -145,15 +154,24 @@ def _same_cluster(reader: GroupReader, receipt: Receipt) -> Check:
     )
 
 
-def _permitted(reader: GroupReader, changes: Sequence[Change]) -> Check:
-    wanted: dict[Resource, frozenset[Operation]] = {}
+def _wanted(changes: Sequence[Change], looked_at: Iterable[str | None]) -> Mapping[Resource, frozenset[Operation]]:
+    """Return what a principal must be allowed to do, to make these changes and to look at these groups."""
+    read = (Resource(ResourceType.GROUP, group) for group in looked_at if group is not None)
+    wanted = dict.fromkeys(read, frozenset({Operation.DESCRIBE}))
     for change in changes:
         deed = Operation.DELETE if change.after is None else Operation.READ
         group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
         wanted[group] = wanted.get(group, frozenset()) | {Operation.DESCRIBE, deed}
         wanted[topic] = frozenset({Operation.DESCRIBE, Operation.READ})
-    lacking = missing(wanted, reader.permissions(wanted)) if wanted else []
-    return _check("permission", lacking, "this principal lacks it", "this principal may do all of it")
+    return wanted
+
+
+def _permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
+    lacking = missing(wanted, permissions)
+    if not lacking:
+        return Check(name="permission", verdict=Verdict.PASS, reason=f"{reader.principal} may do all of it")
+    reason = f"{reader.principal} lacks {some(lacking, most=20)}; grant it these permissions"
+    return Check(name="permission", verdict=Verdict.REFUSE, reason=reason)
 
 
 def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:

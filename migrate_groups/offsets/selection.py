@@ -14,6 +14,9 @@ from migrate_groups.text import some
 _MOST_PARTITIONS = 2**31 - 1
 
 
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")  # what a topic may be called
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
     """A pattern for whole topic names: a glob (``payments.*``; a plain name is one) or a regular expression.
@@ -34,6 +37,11 @@ class TopicPattern:
 
     def __str__(self) -> str:
         return f"regex {self.pattern}" if self.is_regex else self.pattern
+
+    @property
+    def name(self) -> str | None:
+        """The one topic that the pattern can match; None where it may match several."""
+        return self.pattern if not self.is_regex and _NAME.fullmatch(self.pattern) else None
 
     def matching(self, topics: Iterable[str]) -> list[str]:
         """Return the topics that the pattern matches whole, sorted."""

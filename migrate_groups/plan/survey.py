@@ -21,10 +21,12 @@ from migrate_groups.cluster.ports import (
 class Surroundings:
     """What stays as it is over a cut-over, so that it is asked for once, before any downtime.
 
-    permissions: on every group and topic involved; None where the brokers don't say. topic_names: of all topics of the
-    cluster. offsets_retention: how long offsets outlive a group's last member; None where it can't be known.
+    principal: who asks. permissions: theirs on every group and topic involved; None where the brokers don't say.
+    topic_names: of all topics that they may describe. offsets_retention: how long offsets outlive a group's last
+    member; None where it can't be known.
     """
 
+    principal: str
     permissions: Mapping[Resource, frozenset[Operation] | None]
     topic_names: frozenset[str]
     offsets_retention: timedelta | None

@@ -271,7 +271,10 @@ def test_principal_without_read_on_the_group_is_refused(strict):
     group, allow = ResourcePattern(ResourceType.GROUP, "old"), ACLPermissionType.ALLOW
     with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
         admin.create_acls([ACL("User:ANONYMOUS", "*", ACLOperation.DESCRIBE, allow, group)])
-    with pytest.raises(NotAuthorized, match="joining group 'old', which needs Read on it"), hold(config, "old"):
+    with (
+        pytest.raises(NotAuthorized, match="lacks Read on Group 'old'; GroupAuthorizationFailed while joining"),
+        hold(config, "old"),
+    ):
         pytest.fail("held a group without Read on it")
 
 
@@ -281,7 +284,7 @@ def test_cluster_that_hangs_is_unavailable(strict):
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(ClusterUnavailable, match="while joining group 'old'"), hold(impatient, "old"):
+        with pytest.raises(ClusterUnavailable, match="nothing within 1 s"), hold(impatient, "old"):
             pytest.fail("held a group of brokers that hang")
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -29,6 +29,7 @@ def test_live_group_is_not_stopped(cli, world, protocol):
 def test_verify_waits_for_the_last_member(cli, world):
     """``--wait`` polls until the member has left, and says who is still there."""
     topic, group = world.create_topic(), world.name("live")
+    world.commit(group, TopicPartition(topic, 0), 0)  # a group without a commit goes with its last member
     consumer = world.join(group, topic)
     waiting = cli.start("verify", group, "--wait", "30s", "--settle", "0s")
     assert "test-app" in waiting.stderr.readline()

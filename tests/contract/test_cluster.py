@@ -69,9 +69,9 @@ def test_topics_are_described_and_unknown_ones_left_out(world):
 
 
 def test_all_topics_are_named(world):
-    """Every topic is in the list of all topics; a deleted one is not."""
+    """Every topic is in the list of all topics, Kafka's own too; a deleted one is not."""
     topic, other = world.create_topic(), world.create_topic()
-    assert {topic, other} <= world.writer.topic_names()
+    assert {topic, other, "__consumer_offsets"} <= world.writer.topic_names()
     world.delete_topic(other)
     assert other not in world.writer.topic_names()
 

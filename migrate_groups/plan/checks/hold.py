@@ -6,16 +6,14 @@ from migrate_groups.cluster.ports import GroupDescription, Operation
 from migrate_groups.plan.plan import Check, Verdict
 
 
-def can_be_held(source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
+def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
     """The principal may join the source group: Read on it. A group that never had a member pays with its offsets.
 
     The offsets of such a group expire one by one after their commit; one that had members has all of them expire one
     retention after the last of them left (KIP-211), and the hold is a member that leaves (measured with 1 minute).
     """
     if permitted is not None and Operation.READ not in permitted:
-        reason = (
-            f"this principal lacks READ on group {source.group!r}, which joining it takes; grant it, or drop --hold"
-        )
+        reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"
         return Check(name="hold", verdict=Verdict.REFUSE, reason=reason)
     if not source.protocol_type:
         reason = (

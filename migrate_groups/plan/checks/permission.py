@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from migrate_groups.cluster.ports import Operation, Resource, ResourceType
 from migrate_groups.offsets.snapshot import Row
@@ -11,6 +11,7 @@ from migrate_groups.plan.survey import Survey
 from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
+_OFFSETS_TOPIC = "__consumer_offsets"
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
@@ -22,28 +23,63 @@ def permission(rows: Sequence[Row], survey: Survey) -> Check:
     """
     name = "permission"
     wanted, permissions = needed(rows), survey.surroundings.permissions
+    principal = survey.surroundings.principal
     lacking = missing(wanted, permissions)
     if lacking:
-        reason = f"this principal lacks {some(lacking, most=20)}; grant it these permissions"
+        reason = f"{principal} lacks {some(lacking, most=20)}; grant it these permissions"
         return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
     silent = [resource for resource in wanted if permissions[resource] is None]
     if silent:
-        reason = f"the brokers don't say what this principal may do with {some(silent)}"
+        reason = f"the brokers don't say what {principal} may do with {some(silent)}"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
     targets = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
     lacking = missing(targets, permissions)
     if lacking:
-        reason = f"this principal lacks {some(lacking)}: a rollback could not delete the offsets that are created"
+        reason = f"{principal} lacks {some(lacking)}: a rollback could not delete the offsets that are created"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
-    return Check(name=name, verdict=Verdict.PASS, reason="this principal may do all of it, and roll it back")
+    return Check(name=name, verdict=Verdict.PASS, reason=f"{principal} may do all of it, and roll it back")
+
+
+def hidden_topics(rows: Sequence[Row], survey: Survey) -> Check:
+    """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers (measured).
+
+    No broker says how much it hides. A principal that may describe Kafka's own offsets topic, which no application
+    reads, may most likely describe them all; any other is warned.
+    """
+    name = "hidden topics"
+    sources = {row.source_group for row in rows if row.source_group is not None}
+    if not sources or sees_all(survey.surroundings.topic_names):
+        return Check(name=name, verdict=Verdict.PASS, reason="no topic is hidden, as far as the brokers show it")
+    reason = (
+        f"{survey.surroundings.principal} may not describe every topic: one that {some(sources)} has commits for, and "
+        "that no member is on and the spec does not name, would stay behind unseen; compare with somebody's snapshot "
+        "who may, or grant Describe on Topic '*' for the dry run"
+    )
+    return Check(name=name, verdict=Verdict.WARN, reason=reason)
+
+
+def sees_all(topic_names: Collection[str]) -> bool:
+    """Return whether a principal that may describe these topics may most likely describe all of them."""
+    return _OFFSETS_TOPIC in topic_names
 
 
 def needed(rows: Sequence[Row]) -> Mapping[Resource, frozenset[Operation]]:
     """Return what a principal must be allowed to do, to write these rows, each of which names its group."""
-    sources = {Resource(ResourceType.GROUP, row.source_group) for row in rows if row.source_group is not None}
-    targets = {Resource(ResourceType.GROUP, row.group) for row in rows if row.group is not None}
-    topics = {Resource(ResourceType.TOPIC, row.topic) for row in rows}
-    return dict.fromkeys(sources, _LOOK) | dict.fromkeys(targets | topics, _WRITE)
+    return of_hand_over(
+        {row.source_group for row in rows if row.source_group is not None},
+        {row.group for row in rows if row.group is not None},
+        {row.topic for row in rows},
+    )
+
+
+def of_hand_over(
+    sources: Iterable[str], targets: Iterable[str], topics: Iterable[str]
+) -> Mapping[Resource, frozenset[Operation]]:
+    """Return what a principal must be allowed to do, to write what source groups have committed to target groups."""
+    read = {Resource(ResourceType.GROUP, group) for group in sources}
+    written = {Resource(ResourceType.GROUP, group) for group in targets}
+    written |= {Resource(ResourceType.TOPIC, topic) for topic in topics}
+    return dict.fromkeys(read, _LOOK) | dict.fromkeys(written, _WRITE)
 
 
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:

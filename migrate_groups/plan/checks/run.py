@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks import offsets, source, target
 from migrate_groups.plan.checks.kind import kind
-from migrate_groups.plan.checks.permission import permission
+from migrate_groups.plan.checks.permission import hidden_topics, permission
 from migrate_groups.plan.checks.retention import retention
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check
@@ -29,6 +29,7 @@ def run_checks(
         source.same_topics(rows, survey),
         kind(rows, survey, options),
         permission(rows, survey),
+        hidden_topics(rows, survey),
         source.stopped(rows, survey),
         source.not_moved(rows, survey),
         source.vanished(rows, survey, options, earlier),

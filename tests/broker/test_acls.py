@@ -1,0 +1,236 @@
+"""The least that a principal must be allowed to do for each command: with it the command works, without any it says so.
+
+The broker has an authorizer, and nothing is allowed that no ACL allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import BrokerWorld, broker_world, until
+from tests.support.cli import Here
+from tests.support.secured import Secured, properties_text
+
+WHO = "User:least"
+NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+LOOK = ("Describe on the group", "Describe on its topics")
+WRITE = ("Describe on the old group", "Read on the topics", "Read on the new groups")
+# As in the README: what each command needs.
+LEAST = {
+    "snapshot": LOOK,
+    "describe": LOOK,
+    "verify": LOOK,
+    "apply": WRITE,
+    "migrate": WRITE,
+    "migrate --hold": ("Read on the old group", *WRITE[1:]),
+    "rollback": (*WRITE[:2], "Delete on the new groups"),
+    "hand-back": ("Describe on the new groups", "Read on the topics", "Read on the old group"),
+    "delete-offsets": ("Describe on the new groups", "Read on the topics", "Delete on the old group"),
+}
+_ANYTHING = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+Needed = tuple[str, str, str]  # operation, type, name
+
+
+class Scene:
+    """An old group with ten records of which it has committed four, and what the principal may do."""
+
+    def __init__(self, secured: Secured, world: BrokerWorld, here: Here) -> None:
+        self.world, self.here = world, here
+        self.topic, self.old = world.create_topic(), world.name("old")
+        self.new = f"{self.old}-new"
+        self.partition = TopicPartition(self.topic, 0)
+        world.produce(self.topic, 0, 10)
+        world.commit(self.old, self.partition, 4)
+        (here.folder / "split.toml").write_text(
+            f'source = "{self.old}"\n[[target]]\ngroup = "{self.new}"\ntopics = ["{self.topic}"]\n'
+        )
+        login = {"security_protocol": "SASL_PLAINTEXT"} | secured.login("PLAIN", user="least")
+        (here.folder / "client.properties").write_text(properties_text(**login))
+        self._least = (
+            *("--bootstrap-server", secured.address("SASL_PLAINTEXT"), "--command-config", "client.properties"),
+            *("--timeout", "20s"),
+        )
+        self._all = ("--bootstrap-server", secured.address("PLAINTEXT"))
+        self._admin = KafkaAdminClient(bootstrap_servers=secured.address("PLAINTEXT"))
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def needed(self, command: str) -> list[Needed]:
+        """Return what the command needs, with the names of this scene."""
+        names = {
+            **dict.fromkeys(["the group", "the old group"], ("Group", self.old)),
+            **dict.fromkeys(["its topics", "the topics"], ("Topic", self.topic)),
+            "the new groups": ("Group", self.new),
+        }
+        return [(operation, *names[role]) for operation, _, role in (each.partition(" on ") for each in LEAST[command])]
+
+    def prepare(self, command: str) -> None:
+        """Do, with all permissions, what comes before the command."""
+        if command in ("snapshot", "describe"):
+            self.world.join(self.old, self.topic)  # a topic that a member is on can't hide
+        elif command == "apply":
+            self.run_with_all("snapshot", self.old, "-o", "before.csv")
+            self.run_with_all("split", "before.csv", "--spec", "split.toml", "-o", "split.csv", connects=False)
+        elif command in ("rollback", "hand-back", "delete-offsets"):
+            self.run_with_all("migrate", "split.toml", *NOW)
+
+    def arguments(self, command: str) -> tuple[str, ...]:
+        """Return the command line of the command."""
+        return {
+            "snapshot": ("snapshot", self.old, "-o", "taken.csv", "--force"),
+            "describe": ("describe", self.old),
+            "verify": ("verify", self.old, "--topic", self.topic, "--settle", "0s"),
+            "apply": ("apply", "split.csv", *NOW),
+            "migrate": ("migrate", "split.toml", *NOW),
+            "migrate --hold": ("migrate", "split.toml", "--hold", *NOW),
+            "rollback": ("rollback", "split.toml.run", "--yes"),
+            "hand-back": ("hand-back", "split.toml.run", "--wait", "0s", "--yes"),
+            "delete-offsets": ("delete-offsets", "split.toml.run", "--yes"),
+        }[command]
+
+    def run_with_all(self, *arguments: str, connects: bool = True) -> None:
+        code, _, err = self.here(*arguments, *(self._all if connects else ()))
+        assert code == 0, err
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        return self.here(*arguments, *self._least)
+
+    def allow(self, needed: Iterable[Needed]) -> None:
+        """Let the principal do this and nothing else, once the broker knows it."""
+        about = ACLFilter(WHO, "*", ACLOperation.ANY, ACLPermissionType.ALLOW, _ANYTHING)
+        self._admin.delete_acls([about])
+        until(lambda: not self._admin.describe_acls(about)[0])
+        acls = [
+            ACL(
+                principal=WHO,
+                host="*",
+                operation=ACLOperation[operation.upper()],
+                permission_type=ACLPermissionType.ALLOW,
+                resource_pattern=ResourcePattern(ResourceType[kind.upper()], name),
+            )
+            for operation, kind, name in needed
+        ]
+        if acls:
+            assert not self._admin.create_acls(acls)["failed"]
+        until(lambda: len(self._admin.describe_acls(about)[0]) == len(acls))
+
+    def stands(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Return what both groups have committed."""
+        return self.world.committed(self.old), self.world.committed(self.new)
+
+
+@pytest.fixture
+def scene(secured: Secured, here: Here):
+    """A scene with names of its own."""
+    with (
+        broker_world(secured.sandbox.bootstrap_servers) as world,
+        closing(Scene(secured, world, here)) as scene,
+    ):
+        yield scene
+
+
+def test_a_topic_of_a_kip_848_group_can_not_hide_either(scene):
+    """Kafka does not say which of the group's topics it is: the error names the group."""
+    group, topic = scene.world.name("kip-848"), scene.world.create_topic()
+    scene.world.join(group, topic, **{"group.protocol": "consumer"})
+    scene.allow([("Describe", "Group", group)])
+    code, _, err = scene.run("describe", group)
+    assert (code, f"{WHO} lacks Describe on a topic of group '{group}'" in err) == (5, True), err
+    scene.allow([("Describe", "Group", group), ("Describe", "Topic", topic)])
+    assert scene.run("describe", group)[0] == 0
+
+
+@pytest.mark.parametrize("command", LEAST)
+def test_the_least_is_enough_and_each_of_it_is_needed(scene, command):
+    """With exactly the least the command works. Without any one of it nothing is written, and the error names it.
+
+    Where it is more than Describe, Describe alone does not do either: then a check refuses.
+    """
+    scene.prepare(command)
+    least, before = scene.needed(command), scene.stands()
+    for lacking in least:
+        operation, kind, name = lacking
+        rest = [each for each in least if each != lacking]
+        for instead in [[], [("Describe", kind, name)]] if operation != "Describe" else [[]]:
+            scene.allow(rest + instead)
+            code, _, err = scene.run(*scene.arguments(command))
+            assert code == (3 if instead else 5), err
+            assert re.search(
+                rf"^error: .*{WHO} lacks [^;]*\b{operation}( and \w+)? on {kind} '{name}'", err, re.MULTILINE
+            ), err
+            assert scene.stands() == before
+    scene.allow(least)
+    code, _, err = scene.run(*scene.arguments(command))
+    assert code == 0, err
+
+
+def test_a_dry_run_tells_before_the_cut_over(scene):
+    """With Describe alone the dry run says all that lacks; with the least it passes. It never writes."""
+    scene.allow(("Describe", kind, name) for _, kind, name in scene.needed("migrate"))
+    before = scene.stands()
+    code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
+    assert code == 3
+    assert f"{WHO} lacks Read on Group '{scene.new}', Read on Topic '{scene.topic}'; grant" in out
+    scene.allow(scene.needed("migrate"))
+    code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
+    assert code == 0
+    assert re.search(rf"^warn +permission +{WHO} lacks Delete on Group '{scene.new}': a rollback could not", out, re.M)
+    assert scene.stands() == before
+
+
+def test_a_topic_that_a_glob_should_have_found_is_not_left_behind_silently(scene):
+    """Nobody is in the old group, and the spec names no topic: the plan warns that topics may be hidden."""
+    hidden = scene.world.create_topic()
+    scene.world.commit(scene.old, TopicPartition(hidden, 0), 0)
+    spec = Path("split.toml")
+    spec.write_text(spec.read_text().replace(scene.topic, "topic-*"))
+    scene.allow(scene.needed("migrate"))
+    code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
+    assert code == 0
+    assert hidden not in out
+    assert re.search(rf"^warn +hidden topics +{WHO} may not describe every topic: one that {scene.old} has", out, re.M)
+    code, out, err = scene.run("snapshot", scene.old, "-o", "-")
+    assert (code, hidden in out) == (0, False)
+    assert f"warning: {WHO} may not describe every topic" in err
+    scene.allow([*scene.needed("migrate"), ("Describe", "Topic", "*")])
+    code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
+    assert f"lacks Read on Topic '{hidden}'" in out
+    assert re.search("^pass +hidden topics ", out, re.M)
+
+
+def test_a_topic_that_a_member_is_on_or_the_spec_names_can_not_hide(scene):
+    """The error names it, and what is lacking on it."""
+    hidden = scene.world.create_topic()
+    spec = Path("split.toml")
+    spec.write_text(spec.read_text() + f'\n[stay]\ntopics = ["{hidden}"]\n')
+    scene.allow(scene.needed("migrate"))
+    assert f"{WHO} lacks Describe on Topic '{hidden}'" in scene.run("migrate", "split.toml", "--dry-run")[2]
+    spec.write_text(spec.read_text().replace(hidden, "topic-*"))
+    scene.world.join(scene.old, hidden, scene.topic)
+    assert f"{WHO} lacks Describe on Topic '{hidden}'" in scene.run("migrate", "split.toml", "--dry-run")[2]
+
+
+def test_the_readme_states_the_least(scene):
+    """The table in the README is the one that is proved here."""
+    table = (Path(__file__).parents[2] / "README.md").read_text().split("## Permissions")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
+    stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}
+    assert stated == LEAST
