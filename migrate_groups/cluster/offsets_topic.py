@@ -1,0 +1,163 @@
+"""Kafka's own topic of committed offsets, ``__consumer_offsets``, read as a log by a consumer of no group.
+
+Through Fetch requests of kafka-python: a consumer hands over neither control records nor what was aborted, and without
+them nobody can tell an offset that was never a record from a record that compaction took away.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient
+from kafka.protocol.consumer import FetchRequest
+from kafka.record import MemoryRecords
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_connection import KafkaConnection
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+RECORD, CONTROL, ABORTED = "record", "control", "aborted"
+
+_READ_COMMITTED = 1
+_WAIT_SECONDS = 0.5
+_PARTITION_BYTES = 1024 * 1024
+_RESPONSE_BYTES = 4 * 1024 * 1024
+
+
+class LogRecord(NamedTuple):
+    """A record of the offsets topic as it is in the log.
+
+    timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction's end) or `ABORTED` (a record of a
+    transaction that was aborted, which no reader may heed).
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    kind: str
+    key: bytes | None
+    value: bytes | None
+
+
+class Piece(NamedTuple):
+    """Some records in the order of their partition's log, and the offset to go on from, by partition."""
+
+    records: list[LogRecord]
+    positions: Mapping[int, int]
+
+
+def log_partition(group: str, partitions: int) -> int:
+    """Return the partition of the offsets topic that holds a group: ``Utils.abs(group.hashCode()) % partitions``.
+
+    Java's hash goes over UTF-16; Kafka's abs of the smallest int is 0.
+    """
+    units = group.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value & 0x80000000 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+class OffsetsTopicReader:
+    """Reads partitions of the offsets topic. Never joins a group, and commits nothing. Needs Read on the topic."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._connection = KafkaConnection(config)
+        self._patience = max(1, int(config.timeout / _WAIT_SECONDS))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[Piece]:
+        """Yield what is in the log from these positions on, until all ends are reached.
+
+        A transaction that is still open holds readers back: after the time-out without a new record the reading ends
+        short of the end. Raises `ClusterUnavailable` or `NotAuthorized`.
+        """
+        open_ends = {number: end for number, end in ends.items() if positions[number] < end}
+        positions, idle = dict(positions), 0
+        while open_ends and idle < self._patience:
+            wanted = {number: positions[number] for number in open_ends}
+            answers = self._connection.run(lambda client, now=wanted: _fetch(client, now), doing="reading the log")
+            records = [record for number in answers for record in _records(number, positions, answers[number])]
+            idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
+            for number, answer in answers.items():
+                # No record between here and a stable end: what was there last has been compacted away.
+                if idle and answer.last_stable_offset >= open_ends[number]:
+                    positions[number] = open_ends[number]
+            open_ends = {number: end for number, end in open_ends.items() if positions[number] < end}
+            yield Piece(records, dict(positions))
+
+
+async def _fetch(client: KafkaAdminClient, positions: Mapping[int, int]) -> dict[int, Any]:
+    """Return each partition's answer, from one request to each leader."""
+    leaders: dict[int, list[int]] = defaultdict(list)
+    metadata = await client._get_cluster_metadata([OFFSETS_TOPIC])
+    for topic in metadata["topics"]:
+        _raise_for(topic["error_code"], OFFSETS_TOPIC)
+        for found in topic["partitions"]:
+            if found["partition_index"] in positions:
+                leaders[found["leader_id"]].append(found["partition_index"])
+    requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
+    answers = {}
+    for asked in requests:
+        response = await asked
+        _raise_for(response.error_code, OFFSETS_TOPIC)
+        for topic in response.responses:
+            for answer in topic.partitions:
+                _raise_for(answer.error_code, f"{OFFSETS_TOPIC}-{answer.partition_index}")
+                answers[answer.partition_index] = answer
+    return answers
+
+
+def _request(partitions: list[int], positions: Mapping[int, int]) -> FetchRequest:
+    topic = FetchRequest.FetchTopic
+    return FetchRequest(
+        max_wait_ms=int(_WAIT_SECONDS * 1000),
+        min_bytes=1,
+        max_bytes=_RESPONSE_BYTES,
+        isolation_level=_READ_COMMITTED,
+        topics=[
+            topic(
+                topic=OFFSETS_TOPIC,
+                partitions=[
+                    topic.FetchPartition(
+                        partition=number, fetch_offset=positions[number], partition_max_bytes=_PARTITION_BYTES
+                    )
+                    for number in partitions
+                ],
+            )
+        ],
+        max_version=12,  # later ones name topics by their id alone
+    )
+
+
+def _raise_for(code: int, place: str) -> None:
+    error = kafka_errors.for_code(code)
+    if error is not kafka_errors.NoError:
+        raise error(place)
+
+
+def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
+    """Yield the records of one partition's answer, and move its position behind them."""
+    start = positions[partition]
+    aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))
+    aborting: set[int] = set()
+    batches = MemoryRecords(answer.records or b"")
+    while (batch := batches.next_batch()) is not None:
+        while aborted and aborted[0].first_offset <= batch.last_offset:
+            aborting.add(aborted.popleft().producer_id)
+        dropped = batch.is_transactional and batch.producer_id in aborting
+        kind = CONTROL if batch.is_control_batch else ABORTED if dropped else RECORD
+        for record in batch:
+            if kind is CONTROL and record.abort:
+                aborting.discard(batch.producer_id)
+            if record.offset >= start:  # a fetch begins with the whole batch that its offset is in
+                yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value)
+        positions[partition] = batch.next_offset
