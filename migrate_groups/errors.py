@@ -52,9 +52,15 @@ class NotAuthorized(ClusterUnavailable):
 
 
 class HandOverBroken(MigrateGroupsError):
-    """Reconcile found a gap, a replay or a missing partition."""
+    """Reconcile or audit found a gap, a replay or a missing partition."""
 
     exit_code = 6
+
+
+class Undetermined(MigrateGroupsError):
+    """The evidence is not enough to tell."""
+
+    exit_code = 7
 
 
 class Interrupted(MigrateGroupsError):

@@ -16,6 +16,7 @@ from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
+from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import MigrateGroupsError, Refused, UsageError
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from migrate_groups.files.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.cutover import Prepared
+    from migrate_groups.offsets.fence import Fence
     from migrate_groups.offsets.snapshot import Snapshot
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
@@ -122,10 +124,13 @@ def migrate(
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
 
         def now(once_stopped: Callable[[], object]) -> Receipt:
-            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=once_stopped, earlier=resumed)
+            fences: list[Fence | None] = []
+            stopped = _fencing(writer, once_stopped, fences)
+            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=stopped, earlier=resumed)
             before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
             journal.earlier(final.plan)
             run.save(spec, before, final.named, final.plan)
+            run.keep_fence(fences[0], resumed=resumed is not None)
             done = "written and read back: START THE NEW GROUPS NOW"
             return carry_out(writer, second, final.plan, journal, done, partial(keep_after, writer, final.plan, run))
 
@@ -146,6 +151,22 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
     with ExitStack() as holding:
         receipt = now(lambda: held.append(holding.enter_context(writer.held(source))))
     return receipt.with_source_moved(each.lost for each in held if each.lost)
+
+
+def _fencing(
+    reader: GroupReader, once_stopped: Callable[[], object], fences: list[Fence | None]
+) -> Callable[[], object]:
+    """Return ``once_stopped``, with the offsets topic's ends read after it: what `audit` reads the log from."""
+
+    def stopped() -> None:
+        from migrate_groups.migration.fence import take_fence
+
+        once_stopped()
+        fences.append(take_fence(reader, SystemClock()))
+        if fences[0] is None:
+            talk(f"audit will not be able to prove this cut-over: {OFFSETS_TOPIC} needs Describe (and Read, then)")
+
+    return stopped
 
 
 def keep_after(reader: GroupReader, plan: Plan, run: RunDir) -> None:

@@ -17,8 +17,8 @@ from kafka.record import MemoryRecords
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection
-
-OFFSETS_TOPIC = "__consumer_offsets"
+from migrate_groups.cluster.kafka_wire import Request
+from migrate_groups.cluster.ports import OFFSETS_TOPIC
 
 RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
@@ -84,7 +84,7 @@ class OffsetsTopicReader:
         positions, idle = dict(positions), 0
         while open_ends and idle < self._patience:
             wanted = {number: positions[number] for number in open_ends}
-            answers = self._connection.run(lambda client, now=wanted: _fetch(client, now), doing="reading the log")
+            answers = self._connection.run(_fetch(wanted), doing=f"reading {OFFSETS_TOPIC}")
             records = [record for number in answers for record in _records(number, positions, answers[number])]
             idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
             for number, answer in answers.items():
@@ -95,25 +95,28 @@ class OffsetsTopicReader:
             yield Piece(records, dict(positions))
 
 
-async def _fetch(client: KafkaAdminClient, positions: Mapping[int, int]) -> dict[int, Any]:
-    """Return each partition's answer, from one request to each leader."""
-    leaders: dict[int, list[int]] = defaultdict(list)
-    metadata = await client._get_cluster_metadata([OFFSETS_TOPIC])
-    for topic in metadata["topics"]:
-        _raise_for(topic["error_code"], OFFSETS_TOPIC)
-        for found in topic["partitions"]:
-            if found["partition_index"] in positions:
-                leaders[found["leader_id"]].append(found["partition_index"])
-    requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
-    answers = {}
-    for asked in requests:
-        response = await asked
-        _raise_for(response.error_code, OFFSETS_TOPIC)
-        for topic in response.responses:
-            for answer in topic.partitions:
+def _fetch(positions: Mapping[int, int]) -> Request[dict[int, Any]]:
+    """Return what asks each leader once, for each partition's answer."""
+
+    async def request(client: KafkaAdminClient) -> dict[int, Any]:
+        leaders: dict[int, list[int]] = defaultdict(list)
+        metadata = await client._get_cluster_metadata([OFFSETS_TOPIC])
+        for topic in metadata["topics"]:
+            _raise_for(topic["error_code"], OFFSETS_TOPIC)
+            for found in topic["partitions"]:
+                if found["partition_index"] in positions:
+                    leaders[found["leader_id"]].append(found["partition_index"])
+        requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
+        answers = {}
+        for asked in requests:
+            response = await asked
+            _raise_for(response.error_code, OFFSETS_TOPIC)
+            for answer in (answer for topic in response.responses for answer in topic.partitions):
                 _raise_for(answer.error_code, f"{OFFSETS_TOPIC}-{answer.partition_index}")
                 answers[answer.partition_index] = answer
-    return answers
+        return answers
+
+    return request
 
 
 def _request(partitions: list[int], positions: Mapping[int, int]) -> FetchRequest:

@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 
 # The protocol type under which this tool holds a group (`cluster.hold`); a hold that was killed leaves it behind.
 HOLD_PROTOCOL_TYPE = "migrate-groups"
+# Where Kafka keeps committed offsets.
+OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class TopicPartition(NamedTuple):

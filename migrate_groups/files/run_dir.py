@@ -10,9 +10,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from migrate_groups.errors import InvalidInput, Refused
-from migrate_groups.files import plan_json, reset_csv, tables
+from migrate_groups.files import fence_parquet, plan_json, reset_csv, tables
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
+from migrate_groups.offsets.fence import Fence
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.plan import Plan
 
@@ -22,8 +23,8 @@ class RunDir:
     """The files of a run.
 
     ``spec.toml``, ``before.parquet`` (the old group when it had stopped), ``split.parquet`` (the same rows under their
-    new groups), ``plan.json``, ``offsets.csv`` (for Kafka's own tool), ``receipt.json``, and ``after.parquet`` (the new
-    groups once all was written and read back).
+    new groups), ``fence.parquet`` (how far the offsets topic had been written then), ``plan.json``, ``offsets.csv``
+    (for Kafka's own tool), ``receipt.json``, and ``after.parquet`` (the new groups once all was written and read back).
     """
 
     folder: Path
@@ -58,6 +59,11 @@ class RunDir:
         """The plan that was written."""
         return self.folder / "plan.json"
 
+    @property
+    def fence(self) -> Path:
+        """The offsets topic's ends from just before each run's snapshot."""
+        return self.folder / "fence.parquet"
+
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Make the folder, and keep every other run out of it meanwhile.
@@ -91,6 +97,11 @@ class RunDir:
     def save_after(self, after: Snapshot) -> None:
         """Write the new groups' snapshot."""
         tables.save(after, self.after, replace=True)
+
+    def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
+        """Write this run's fence, after those of the runs that it resumes; None: nobody can tell any more."""
+        earlier = fence_parquet.load(self.fence) if resumed else []
+        fence_parquet.save([*earlier, fence] if fence else [], self.fence)
 
 
 def receipt_in(path: Path) -> Path:

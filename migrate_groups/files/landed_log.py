@@ -1,0 +1,91 @@
+"""The landed log: raw records of the offsets topic as Parquet files in a folder, which a later run adds to.
+
+Each file says in its own metadata how far all files together have come, so a folder is never behind its files, and a
+run that was killed goes on after the last file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.safe_write import write_whole
+
+SCHEMA = pa.schema(
+    [
+        pa.field("log_partition", pa.int32(), nullable=False),
+        pa.field("log_offset", pa.int64(), nullable=False),
+        pa.field("log_time", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+"""A record's partition and offset in the offsets topic, when it was written, ``record``, ``control`` or ``aborted``,
+and its bytes."""
+
+_METADATA = b"migrate-groups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedLog:
+    """What a folder holds: the log of some partitions of one cluster's offsets topic, by start and end offset."""
+
+    folder: Path
+    cluster_id: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    files: int = 0
+
+    @staticmethod
+    def opened(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> LandedLog:
+        """Return the log in a folder, which is made where there is none, to be read from these offsets on.
+
+        Raises `InvalidInput` where the folder holds something else, or the log of another cluster or from elsewhere.
+        """
+        try:
+            folder.mkdir(exist_ok=True)
+            files = sorted(folder.glob("*.parquet"))
+        except OSError as error:
+            raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
+        if not files:
+            return LandedLog(folder=folder, cluster_id=cluster_id, starts=dict(starts), ends=dict(starts))
+        found = _described(files[-1])
+        for number, start in starts.items():
+            if found.cluster_id != cluster_id or found.starts.get(number, start) != start:
+                raise InvalidInput(f"{folder} holds the log of another cut-over; name another folder")
+        return replace(
+            found, starts={**starts, **found.starts}, ends={**starts, **found.ends}, files=int(files[-1].stem) + 1
+        )
+
+    def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> LandedLog:
+        """Write one more file, with these rows of `SCHEMA`, and return the log, which reaches these ends now."""
+        grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
+        state = {
+            "cluster_id": self.cluster_id,
+            "starts": {str(number): start for number, start in self.starts.items()},
+            "ends": {str(number): end for number, end in grown.ends.items()},
+        }
+        columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
+        write_whole(self.folder / f"{self.files:06}.parquet", lambda file: pq.write_table(table, file))
+        return grown
+
+
+def _described(path: Path) -> LandedLog:
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        state = json.loads(metadata[_METADATA])
+        starts, ends = ({int(number): int(at) for number, at in state[name].items()} for name in ("starts", "ends"))
+        return LandedLog(
+            folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
+        )
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} is no part of a landed log; name another folder") from error

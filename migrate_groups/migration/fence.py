@@ -1,0 +1,22 @@
+"""Take the fence: the offsets topic's ends, for the proof that `audit` gives later."""
+
+from __future__ import annotations
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, TopicPartition
+from migrate_groups.errors import NotAuthorized
+from migrate_groups.offsets.fence import Fence
+
+
+def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
+    """Return the fence of now; None where this principal may not describe the offsets topic, or there is none."""
+    try:
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if described is None:
+            return None
+        partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in described.partitions]
+        bounds = reader.log_bounds(partitions)
+    except NotAuthorized:
+        return None
+    ends = {each.partition: bounds[each].end if each in bounds else None for each in partitions}
+    return Fence(cluster_id=reader.cluster_id(), taken_at=clock.now(), ends=ends)

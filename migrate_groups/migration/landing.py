@@ -1,0 +1,55 @@
+"""Land the log of the offsets topic: from a fence to now, into files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from migrate_groups.cluster.offsets_topic import LogRecord, OffsetsTopicReader
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, TopicPartition
+from migrate_groups.errors import ClusterUnavailable, Undetermined
+from migrate_groups.files.landed_log import LandedLog
+from migrate_groups.text import some
+
+# Some 30 MB in memory before a file is written.
+_FILE_RECORDS = 200_000
+
+Progress = Callable[[int, int], None]
+"""Told how many offsets have been read, of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A landed log, and for each of its partitions how many offsets an open transaction still holds back."""
+
+    log: LandedLog
+    held_back: Mapping[int, int]
+
+
+def land(
+    reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: Progress
+) -> Landed:
+    """Bring these partitions of a landed log up to the end of now.
+
+    Raises `Undetermined` where the log ends before its fence, `ClusterUnavailable` or `NotAuthorized`.
+    """
+    bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in partitions])
+    found = {partition.partition: ends for partition, ends in bounds.items()}
+    if leaderless := set(partitions) - set(found):
+        raise ClusterUnavailable(f"{OFFSETS_TOPIC} has no leader for partition {some(leaderless)}; try again")
+    if shorter := [number for number, ends in found.items() if ends.end < log.ends[number]]:
+        raise Undetermined(f"{OFFSETS_TOPIC} was made anew or cut short since: partition {some(shorter)} ends earlier")
+    begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
+    ends = {number: each.end for number, each in found.items()}
+    total, rows = sum(ends.values()) - sum(begun.values()), list[LogRecord]()
+    progress(0, total)
+    reached: Mapping[int, int] = begun
+    for piece in topic.read(begun, ends):
+        rows += piece.records
+        reached = piece.positions
+        progress(min(total, sum(reached.values()) - sum(begun.values())), total)
+        if len(rows) >= _FILE_RECORDS:
+            log, rows = log.with_records(rows, reached), []
+    if rows or not log.files or reached != begun:
+        log = log.with_records(rows, reached)
+    return Landed(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})

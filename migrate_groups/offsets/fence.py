@@ -1,0 +1,20 @@
+"""The fence: how far the offsets topic had been written when a snapshot was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """The end of every partition of ``__consumer_offsets``, read just before the snapshot.
+
+    What is in the log from there on was committed after the snapshot's groups had stopped. ``ends`` has every
+    partition of the topic, None where it had no leader.
+    """
+
+    cluster_id: str
+    taken_at: datetime
+    ends: Mapping[int, int | None]

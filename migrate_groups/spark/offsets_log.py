@@ -1,0 +1,227 @@
+"""The landed log of the offsets topic, decoded: DataFrame to DataFrame, in Spark SQL functions only.
+
+Keys begin with a number of two bytes that says what the record is about (`KINDS`), then the group's name; those of
+committed offsets go on with topic and partition. A value begins with its version. Source: the message definitions of
+Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.1).
+
+No record fails a job. What can't be decoded is kept, and ``problem`` says why. Numbers are read through ``conv`` with a
+signed base, and folded to their sign: a cast that overflows would end the job, since Spark's ANSI mode is on.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+RAW = StructType(
+    [
+        StructField("log_partition", IntegerType(), nullable=False),
+        StructField("log_offset", LongType(), nullable=False),
+        StructField("log_time", TimestampType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+    ]
+)
+"""A landed log: a record's place in the offsets topic, when it was written, what it is (``record``, ``control`` or
+``aborted``), and its bytes."""
+
+KINDS = {
+    0: "offset-commit",
+    1: "offset-commit",
+    2: "group-metadata",
+    3: "consumer-group-metadata",
+    4: "consumer-group-partition-metadata",
+    5: "consumer-group-member-metadata",
+    6: "consumer-group-target-assignment-metadata",
+    7: "consumer-group-target-assignment-member",
+    8: "consumer-group-current-member-assignment",
+    10: "share-group-member-metadata",
+    11: "share-group-metadata",
+    12: "share-group-target-assignment-metadata",
+    13: "share-group-target-assignment-member",
+    14: "share-group-current-member-assignment",
+    15: "share-group-state-partition-metadata",
+    16: "consumer-group-regular-expression",
+    17: "streams-group-metadata",
+    19: "streams-group-member-metadata",
+    20: "streams-group-target-assignment-metadata",
+    21: "streams-group-target-assignment-member",
+    22: "streams-group-current-member-assignment",
+    23: "streams-group-topology",
+}
+"""What a record is about, by the number that its key begins with. Any other number is ``type-N``."""
+
+OFFSET_COMMIT = "offset-commit"
+GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
+"""The records that a group of offsets exists by: of a classic one, of KIP-848 and of KIP-1071."""
+
+_WITH_MEMBER = (5, 7, 8, 10, 13, 14, 16, 19, 21, 22)  # a member id follows the group; in 16 a regular expression
+_COMMIT_VERSIONS = (0, 1, 2, 3, 4)
+# Up to the year 9999, which is as far as a timestamp goes in Python.
+_LAST_MILLISECOND = 253_402_300_799_999
+
+
+def decode(raw: DataFrame) -> DataFrame:
+    """The records of a landed log (columns of `RAW`), one row each but for control and aborted ones.
+
+    Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (or the regular
+    expression, where the key has one), tombstone (the record deletes), problem (null, or why it can't be decoded); and
+    of committed offsets topic, partition, version (of the value), offset, leader_epoch (null: none), metadata,
+    commit_time, expire_time.
+    """
+    place = ("log_partition", "log_offset", "log_time")
+    rows = raw.where(F.col("kind") == "record").select(
+        *place,
+        "key",
+        "value",
+        F.octet_length("key").alias("_key_size"),
+        F.octet_length("value").alias("_value_size"),
+        F.when(F.octet_length("key") >= 4, _unsigned("key", 1, 4)).alias("_head"),
+        _unsigned("value", 1, 2).alias("_version"),
+    )
+    rows = rows.withColumns(
+        {"type": _fold(F.shiftright("_head", 16), 16), "_group_size": _fold(F.col("_head").bitwiseAND(0xFFFF), 16)}
+    )
+    # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
+    rows = rows.withColumns(
+        {
+            "group": _text("key", F.lit(5), F.col("_group_size")),
+            "_second_size": _fold(_unsigned("key", 5 + F.col("_group_size"), 2), 16),
+        }
+    )
+    rows = rows.withColumns(
+        {
+            "_second": _text("key", 7 + F.col("_group_size"), F.col("_second_size")),
+            "partition": _fold(_unsigned("key", 7 + F.col("_group_size") + F.col("_second_size"), 4), 32).cast("int"),
+            "_rest": _signed("value", 11, 8),
+        }
+    )
+    rows = _with_metadata_place(rows)
+    rows = rows.withColumns(
+        {
+            "metadata": _text("value", F.col("_metadata_at"), F.col("_metadata_size")),
+            "offset": _signed("value", 3, 8),
+            "_epoch": F.when(F.col("_version") >= 3, _fold(_rest(32, 0xFFFFFFFF), 32)),
+            "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size"), 8),
+            "_expires": _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8, 8),
+        }
+    ).withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
+    commit, sound = F.col("type").isin(0, 1), F.col("problem").isNull()
+    valued = commit & sound & F.col("value").isNotNull()
+    return rows.select(
+        *place,
+        "type",
+        _kind().alias("kind"),
+        "group",
+        F.when(F.col("type").isin(*_WITH_MEMBER) & sound, F.col("_second")).alias("member"),
+        F.when(commit & sound, F.col("_second")).alias("topic"),
+        F.when(commit & sound, F.col("partition")).alias("partition"),
+        F.col("value").isNull().alias("tombstone"),
+        F.when(valued, F.col("_version")).cast("int").alias("version"),
+        F.when(valued, F.col("offset")).alias("offset"),
+        F.when(valued & (F.col("_epoch") >= 0), F.col("_epoch")).cast("int").alias("leader_epoch"),
+        F.when(valued, F.col("metadata")).alias("metadata"),
+        F.when(valued, _time("_committed")).alias("commit_time"),
+        F.when(valued & (F.col("_version") == 1), _time("_expires")).alias("expire_time"),
+        "problem",
+    )
+
+
+def _with_metadata_place(rows: DataFrame) -> DataFrame:
+    """The rows with where the metadata begins and how long it is; ``_rest`` has the 8 bytes behind the offset.
+
+    Version 4 is a flexible one: the length plus one stands in groups of 7 bits, the lowest first. Three are enough:
+    more is longer than a record can be.
+    """
+    version = F.col("_version")
+    one, two, three = (_rest(24, 0xFF), _rest(16, 0xFF), _rest(8, 0xFF))
+    bytes_used = F.when(one < 128, 1).when(two < 128, 2).when(three < 128, 3)
+    low, middle, high = (each.bitwiseAND(0x7F) for each in (one, two, three))
+    varint = (
+        F.when(one < 128, one).when(two < 128, low + middle * 128).when(three < 128, low + middle * 128 + high * 16384)
+    )
+    return rows.withColumns(
+        {
+            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).otherwise(15 + bytes_used),
+            "_metadata_size": F.when(version <= 2, _fold(_rest(48, 0xFFFF), 16))
+            .when(version == 3, _fold(_rest(16, 0xFFFF), 16))
+            .otherwise(varint - 1)
+            .cast("int"),
+        }
+    )
+
+
+def _key_problem() -> Column:
+    size, group, second = F.col("_key_size"), F.col("_group_size"), F.col("_second_size")
+    known = F.col("type").isin(*KINDS)
+    two = F.col("type").isin(0, 1, *_WITH_MEMBER)
+    expected = 4 + group + F.when(two, 2 + second).otherwise(0) + F.when(F.col("type").isin(0, 1), 4).otherwise(0)
+    return (
+        F.when(F.col("key").isNull(), "no key")
+        .when(size < 2, "a key of one byte or none")
+        .when(~known, F.lit(None))
+        .when(F.col("_head").isNull() | (size < 4) | (group < 0), "a key that is cut short")
+        .when(two & (F.coalesce(second, F.lit(-1)) < 0), "a key that is cut short")
+        .when(size != expected, "a key of the wrong length")
+        .when(F.col("group").isNull() | (two & F.col("_second").isNull()), "a key that is not UTF-8")
+        .when(F.col("type").isin(0, 1) & (F.col("partition") < 0), "a negative partition")
+    )
+
+
+def _value_problem() -> Column:
+    size, version = F.col("_value_size"), F.col("_version")
+    unknown = F.format_string("a value of the unknown version %d", _fold(version, 16))
+    end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
+    tail = F.when(version == 1, 8).otherwise(0)
+    return F.when(F.col("type").isin(0, 1) & F.col("value").isNotNull(), (
+        F.when(size < 2, "a value of one byte or none")
+        .when(~version.isin(*_COMMIT_VERSIONS), unknown)
+        .when(size < 20, "a value that is cut short")
+        .when(F.coalesce(F.col("_metadata_size"), F.lit(-1)) < 0, "a value that is cut short")
+        # A flexible version goes on with tagged fields, at least with their number, which is one byte or more.
+        .when(F.when(version == 4, size <= end).otherwise(size != end + tail), "a value of the wrong length")
+        .when(F.col("metadata").isNull(), "metadata that is not UTF-8")
+    ))  # fmt: skip
+
+
+def _kind() -> Column:
+    names = F.create_map(*(F.lit(each) for item in KINDS.items() for each in item))
+    return F.coalesce(names[F.col("type").cast("int")], F.concat(F.lit("type-"), F.col("type").cast("string")))
+
+
+def _unsigned(column: str, start: Column | int, size: int) -> Column:
+    """The number in at most 7 bytes from ``start`` (from 1); null where there are none, wrong where there are fewer."""
+    return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
+
+
+def _signed(column: str, start: Column | int, size: int) -> Column:
+    """The signed number in 8 bytes."""
+    return F.conv(F.hex(F.substring(column, start, size)), 16, -10).cast("bigint")
+
+
+def _fold(number: Column, bits: int) -> Column:
+    """An unsigned number of so many bits as the signed one that those bits are."""
+    return F.when(number >= 1 << (bits - 1), number - (1 << bits)).otherwise(number)
+
+
+def _rest(shift: int, mask: int) -> Column:
+    return F.shiftright("_rest", shift).bitwiseAND(mask)
+
+
+def _text(column: str, start: Column, size: Column) -> Column:
+    """The text in so many bytes; null where it is not UTF-8, or its size is negative."""
+    return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
+
+
+def _time(milliseconds: str) -> Column:
+    return F.timestamp_millis(F.when(F.col(milliseconds).between(0, _LAST_MILLISECOND), F.col(milliseconds)))

@@ -1,0 +1,163 @@
+"""The offsets topic's log, decoded."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from migrate_groups.spark.offsets_log import KINDS, RAW, decode
+
+DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
+RECORDED = {
+    row["record"]: (bytes.fromhex(row["key"]), bytes.fromhex(row["value"]) or None)
+    for row in csv.DictReader(DATA.read_text().splitlines())
+}
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+GROUP, COMMITTED = "grüppe-😀", datetime(2025, 11, 20, 3, 40, 0, 123000, tzinfo=UTC)
+
+Record = tuple[bytes | None, bytes | None]
+Land = Callable[..., DataFrame]
+
+
+@pytest.fixture
+def landed(spark: SparkSession) -> Land:
+    """Makes a landed log of keys and values."""
+
+    def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
+        rows = [(3, number, NOON, kind, key, value) for number, (key, value) in enumerate(records)]
+        return spark.createDataFrame(rows, RAW)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def decoded(spark: SparkSession) -> dict[str, Row]:
+    """The recorded records, decoded, by their name."""
+    rows = [(3, number, NOON, "record", *record) for number, record in enumerate(RECORDED.values())]
+    found = decode(spark.createDataFrame(rows, RAW)).orderBy("log_offset").collect()
+    return dict(zip(RECORDED, found, strict=True))
+
+
+def utc(moment: datetime | None) -> datetime | None:
+    return moment and moment.astimezone(UTC)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_of_a_committed_offset(decoded: dict[str, Row], version: int) -> None:
+    """Offset, leader epoch, metadata and times are those that Kafka's own classes wrote in each version."""
+    found = decoded[f"commit-value-{version}"]
+    assert (found.kind, found.group, found.topic, found.partition) == ("offset-commit", GROUP, "orders.v1", 11)
+    assert (found.version, found.offset, found.metadata) == (version, 2**40, "métadonnées")
+    assert found.leader_epoch == (7 if version >= 3 else None)
+    assert utc(found.commit_time) == COMMITTED
+    assert utc(found.expire_time) == (datetime(2025, 11, 20, 4, 40, 0, 456000, tzinfo=UTC) if version == 1 else None)
+    assert (found.tombstone, found.problem) == (False, None)
+
+
+def test_rare_forms_of_a_committed_offset(decoded: dict[str, Row]) -> None:
+    """Keys of before Kafka 0.8.2, no epoch, a negative offset, metadata of two length bytes, a deletion."""
+    assert decoded["commit-legacy-key"].type == 0
+    assert decoded["commit-legacy-key"].offset == 5
+    assert decoded["commit-no-epoch"].leader_epoch is None
+    assert decoded["commit-negative-offset"].offset == -1
+    assert decoded["commit-negative-offset"].commit_time is None
+    assert decoded["commit-metadata-127"].metadata == "m" * 127
+    gone = decoded["commit-tombstone"]
+    assert (gone.tombstone, gone.group, gone.topic, gone.partition, gone.offset) == (True, GROUP, "orders.v1", 11, None)
+    assert {row.problem for row in decoded.values()} == {None}
+
+
+def test_every_other_key_by_its_type(decoded: dict[str, Row]) -> None:
+    """Each key says what it is about and of which group; members and expressions where a key has one."""
+    for name, found in decoded.items():
+        if name.startswith("key-") and name != "key-99":
+            assert found.kind == KINDS[int(name.removeprefix("key-"))]
+            assert found.group == GROUP
+    assert [decoded[f"group-value-{version}"].kind for version in range(5)] == ["group-metadata"] * 5
+    assert decoded["group-tombstone"].tombstone
+    assert {name for name, found in decoded.items() if found.member == "member-1"} == {
+        f"key-{number}" for number in (5, 7, 8, 10, 13, 14, 19, 21, 22)
+    }
+    assert decoded["key-16"].member == "pay.*"
+    assert (decoded["key-99"].kind, decoded["key-99"].group) == ("type-99", "g")
+
+
+KEY, VALUE = RECORDED["commit-value-4"]
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no key": ((None, VALUE), "no key"),
+    "one byte of key": ((KEY[:1], VALUE), "a key of one byte or none"),
+    "an empty key": ((b"", VALUE), "a key of one byte or none"),
+    "only a type": ((KEY[:2], VALUE), "a key that is cut short"),
+    "a negative length": ((KEY[:2] + b"\xff\xff" + KEY[4:], VALUE), "a key that is cut short"),
+    "a key cut short": ((KEY[:-1], VALUE), "a key of the wrong length"),
+    "a key too long": ((KEY + b"\0", VALUE), "a key of the wrong length"),
+    "a group's length beyond": ((KEY[:2] + b"\x7f\xff" + KEY[4:], VALUE), "a key that is cut short"),
+    "no UTF-8": ((KEY.replace("ü".encode(), b"\xff\xfe"), VALUE), "a key that is not UTF-8"),
+    "a negative partition": ((KEY[:-4] + b"\xff" * 4, VALUE), "a negative partition"),
+    "an empty value": ((KEY, b""), "a value of one byte or none"),
+    "version 5": ((KEY, b"\0\5" + VALUE[2:]), "a value of the unknown version 5"),
+    "a negative version": ((KEY, b"\xff\xff" + VALUE[2:]), "a value of the unknown version -1"),
+    "a value cut short": ((KEY, VALUE[:-1]), "a value of the wrong length"),
+    "a few bytes": ((KEY, VALUE[:12]), "a value that is cut short"),
+    "null metadata": ((KEY, VALUE[:14] + b"\0" + VALUE[15:]), "a value that is cut short"),
+    "metadata beyond": ((KEY, VALUE[:14] + b"\xff\xff\x7f" + VALUE[17:]), "a value of the wrong length"),
+    "an endless length": ((KEY, VALUE[:14] + b"\xff\xff\xff\xff" + VALUE[18:]), "a value that is cut short"),
+    "metadata that is no text": ((KEY, VALUE.replace("é".encode(), b"\xff\xfe")), "metadata that is not UTF-8"),
+}
+
+
+def test_what_is_malformed_is_kept_with_its_reason(landed: Land) -> None:
+    """Each defect of a record is named; the job goes on, and nothing of it is taken for a committed offset."""
+    found = decode(landed(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
+    assert {name: row.problem for name, row in zip(BROKEN, found, strict=True)} == {
+        name: problem for name, (_, problem) in BROKEN.items()
+    }
+    assert {(row.topic, row.offset) for row in found} == {(None, None)}
+
+
+def test_fuzzed_records_never_abort_a_job(landed: Land) -> None:
+    """20,000 records with bytes changed, cut, doubled or made up: every one comes out, decoded or with its problem."""
+    chance = random.Random(20261120)
+    sound = list(RECORDED.values())
+    fuzzed = [
+        (_fuzzed(key, chance), value and _fuzzed(value, chance)) for key, value in chance.choices(sound, k=20_000)
+    ]
+    rows = decode(landed(fuzzed))
+    everything = rows.select(F.xxhash64(*rows.columns).alias("hash"), "problem").groupBy(
+        F.isnull("problem").alias("sound")
+    )
+    counts = {row.sound: row["count"] for row in everything.agg(F.count("hash").alias("count")).collect()}
+    assert sum(counts.values()) == 20_000
+    assert min(counts.values()) > 1_000
+
+
+def test_control_and_aborted_records_are_no_commits(landed: Land) -> None:
+    """Neither a transaction's end nor what it aborted is decoded."""
+    for kind in ("control", "aborted"):
+        assert decode(landed([RECORDED["commit-value-4"]], kind)).count() == 0
+
+
+def _fuzzed(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.randrange(3)):
+        at = chance.randrange(len(changed) + 1)
+        match chance.randrange(5):
+            case 0:
+                changed[at:] = b""
+            case 1:
+                changed[at:at] = chance.randbytes(chance.randrange(9))
+            case 2 if changed:
+                changed[at % len(changed)] = chance.randrange(256)
+            case 3:
+                changed[at : at + 8] = chance.choice([b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80" + b"\0" * 7])
+            case 4:
+                changed = bytearray(chance.randbytes(chance.randrange(60)))
+    return bytes(changed)
