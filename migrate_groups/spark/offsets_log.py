@@ -87,10 +87,16 @@ def decode(raw: DataFrame) -> DataFrame:
         F.octet_length("key").alias("_key_size"),
         F.octet_length("value").alias("_value_size"),
         F.when(F.octet_length("key") >= 4, _unsigned("key", 1, 4)).alias("_head"),
-        _unsigned("value", 1, 2).alias("_version"),
+        # A value's first 16 bytes as two numbers: version and offset, and what follows that in the later versions.
+        _signed("value", 1).alias("_first"),
+        _signed("value", 9).alias("_next"),
     )
     rows = rows.withColumns(
-        {"type": _fold(F.shiftright("_head", 16), 16), "_group_size": _fold(F.col("_head").bitwiseAND(0xFFFF), 16)}
+        {
+            "type": _fold(F.shiftright("_head", 16), 16),
+            "_group_size": _bits("_head", 0, 16),
+            "_version": F.shiftright("_first", 48),
+        }
     )
     # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
     rows = rows.withColumns(
@@ -102,22 +108,21 @@ def decode(raw: DataFrame) -> DataFrame:
     rows = rows.withColumns(
         {
             "_second": _text("key", 7 + F.col("_group_size"), F.col("_second_size")),
-            "partition": _fold(_unsigned("key", 7 + F.col("_group_size") + F.col("_second_size"), 4), 32).cast("int"),
-            "_rest": _signed("value", 11, 8),
+            "partition": _fold(_unsigned("key", -4, 4), 32).cast("int"),
         }
     )
     rows = _with_metadata_place(rows)
     rows = rows.withColumns(
         {
             "metadata": _text("value", F.col("_metadata_at"), F.col("_metadata_size")),
-            "offset": _signed("value", 3, 8),
-            "_epoch": F.when(F.col("_version") >= 3, _fold(_rest(32, 0xFFFFFFFF), 32)),
-            "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size"), 8),
-            "_expires": _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8, 8),
+            "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size")),
+            "_expires": F.when(
+                F.col("_version") == 1, _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8)
+            ),
         }
     ).withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
     commit, sound = F.col("type").isin(0, 1), F.col("problem").isNull()
-    valued = commit & sound & F.col("value").isNotNull()
+    valued, epoch = commit & sound & F.col("value").isNotNull(), _bits("_next", 16, 32)
     return rows.select(
         *place,
         "type",
@@ -128,33 +133,28 @@ def decode(raw: DataFrame) -> DataFrame:
         F.when(commit & sound, F.col("partition")).alias("partition"),
         F.col("value").isNull().alias("tombstone"),
         F.when(valued, F.col("_version")).cast("int").alias("version"),
-        F.when(valued, F.col("offset")).alias("offset"),
-        F.when(valued & (F.col("_epoch") >= 0), F.col("_epoch")).cast("int").alias("leader_epoch"),
+        F.when(valued, F.shiftleft("_first", 16).bitwiseOR(_mask("_next", 48, 16))).alias("offset"),
+        F.when(valued & (F.col("_version") >= 3) & (epoch >= 0), epoch).cast("int").alias("leader_epoch"),
         F.when(valued, F.col("metadata")).alias("metadata"),
         F.when(valued, _time("_committed")).alias("commit_time"),
-        F.when(valued & (F.col("_version") == 1), _time("_expires")).alias("expire_time"),
+        F.when(valued, _time("_expires")).alias("expire_time"),
         "problem",
     )
 
 
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
-    """The rows with where the metadata begins and how long it is; ``_rest`` has the 8 bytes behind the offset.
+    """The rows with where the metadata begins and how long it is.
 
-    Version 4 is a flexible one: the length plus one stands in groups of 7 bits, the lowest first. Three are enough:
-    more is longer than a record can be.
+    Version 4 is a flexible one: the length plus one stands in groups of 7 bits, the lowest first. Two are enough, since
+    metadata has at most 4096 bytes (``offset.metadata.max.bytes``).
     """
-    version = F.col("_version")
-    one, two, three = (_rest(24, 0xFF), _rest(16, 0xFF), _rest(8, 0xFF))
-    bytes_used = F.when(one < 128, 1).when(two < 128, 2).when(three < 128, 3)
-    low, middle, high = (each.bitwiseAND(0x7F) for each in (one, two, three))
-    varint = (
-        F.when(one < 128, one).when(two < 128, low + middle * 128).when(three < 128, low + middle * 128 + high * 16384)
-    )
+    version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
+    varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
     return rows.withColumns(
         {
-            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).otherwise(15 + bytes_used),
-            "_metadata_size": F.when(version <= 2, _fold(_rest(48, 0xFFFF), 16))
-            .when(version == 3, _fold(_rest(16, 0xFFFF), 16))
+            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).when(one < 128, 16).otherwise(17),
+            "_metadata_size": F.when(version <= 2, _bits("_next", 32, 16))
+            .when(version == 3, _bits("_next", 0, 16))
             .otherwise(varint - 1)
             .cast("int"),
         }
@@ -180,14 +180,14 @@ def _key_problem() -> Column:
 
 def _value_problem() -> Column:
     size, version = F.col("_value_size"), F.col("_version")
-    unknown = F.format_string("a value of the unknown version %d", _fold(version, 16))
     end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
     tail = F.when(version == 1, 8).otherwise(0)
     return F.when(F.col("type").isin(0, 1) & F.col("value").isNotNull(), (
         F.when(size < 2, "a value of one byte or none")
-        .when(~version.isin(*_COMMIT_VERSIONS), unknown)
+        .when(~version.isin(*_COMMIT_VERSIONS), "a value of an unknown version")
         .when(size < 20, "a value that is cut short")
-        .when(F.coalesce(F.col("_metadata_size"), F.lit(-1)) < 0, "a value that is cut short")
+        .when(F.col("_metadata_size").isNull(), "metadata that is too long")
+        .when(F.col("_metadata_size") < 0, "null metadata")
         # A flexible version goes on with tagged fields, at least with their number, which is one byte or more.
         .when(F.when(version == 4, size <= end).otherwise(size != end + tail), "a value of the wrong length")
         .when(F.col("metadata").isNull(), "metadata that is not UTF-8")
@@ -204,18 +204,25 @@ def _unsigned(column: str, start: Column | int, size: int) -> Column:
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
-def _signed(column: str, start: Column | int, size: int) -> Column:
+def _signed(column: str, start: Column | int) -> Column:
     """The signed number in 8 bytes."""
-    return F.conv(F.hex(F.substring(column, start, size)), 16, -10).cast("bigint")
+    return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
 def _fold(number: Column, bits: int) -> Column:
     """An unsigned number of so many bits as the signed one that those bits are."""
-    return F.when(number >= 1 << (bits - 1), number - (1 << bits)).otherwise(number)
+    sign = 1 << (bits - 1)
+    return number.bitwiseXOR(sign) - sign
 
 
-def _rest(shift: int, mask: int) -> Column:
-    return F.shiftright("_rest", shift).bitwiseAND(mask)
+def _mask(column: str, shift: int, bits: int) -> Column:
+    """So many bits of a number, unsigned."""
+    return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
+
+
+def _bits(column: str, shift: int, bits: int) -> Column:
+    """So many bits of a number, signed."""
+    return _fold(_mask(column, shift, bits), bits)
 
 
 def _text(column: str, start: Column, size: Column) -> Column:

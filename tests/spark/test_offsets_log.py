@@ -103,13 +103,13 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no UTF-8": ((KEY.replace("ü".encode(), b"\xff\xfe"), VALUE), "a key that is not UTF-8"),
     "a negative partition": ((KEY[:-4] + b"\xff" * 4, VALUE), "a negative partition"),
     "an empty value": ((KEY, b""), "a value of one byte or none"),
-    "version 5": ((KEY, b"\0\5" + VALUE[2:]), "a value of the unknown version 5"),
-    "a negative version": ((KEY, b"\xff\xff" + VALUE[2:]), "a value of the unknown version -1"),
+    "version 5": ((KEY, b"\0\5" + VALUE[2:]), "a value of an unknown version"),
+    "a negative version": ((KEY, b"\xff\xff" + VALUE[2:]), "a value of an unknown version"),
     "a value cut short": ((KEY, VALUE[:-1]), "a value of the wrong length"),
     "a few bytes": ((KEY, VALUE[:12]), "a value that is cut short"),
-    "null metadata": ((KEY, VALUE[:14] + b"\0" + VALUE[15:]), "a value that is cut short"),
-    "metadata beyond": ((KEY, VALUE[:14] + b"\xff\xff\x7f" + VALUE[17:]), "a value of the wrong length"),
-    "an endless length": ((KEY, VALUE[:14] + b"\xff\xff\xff\xff" + VALUE[18:]), "a value that is cut short"),
+    "null metadata": ((KEY, VALUE[:14] + b"\0" + VALUE[15:]), "null metadata"),
+    "metadata beyond": ((KEY, VALUE[:14] + b"\xff\x7f" + VALUE[16:]), "a value of the wrong length"),
+    "an endless length": ((KEY, VALUE[:14] + b"\xff\xff" + VALUE[16:]), "metadata that is too long"),
     "metadata that is no text": ((KEY, VALUE.replace("é".encode(), b"\xff\xfe")), "metadata that is not UTF-8"),
 }
 
