@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate_groups import __version__
-from migrate_groups.cli import cutover, look, play, prove, replay, rewind, shape, ways_back, write
+from migrate_groups.cli import audit, cutover, look, play, prove, replay, rewind, shape, ways_back, write
 from migrate_groups.errors import Interrupted, MigrateGroupsError
 from migrate_groups.text import one_line
 
@@ -37,6 +37,7 @@ app.command("delete-offsets")(ways_back.delete_offsets)
 app.command()(replay.watch)
 app.command()(replay.delete)
 app.command()(prove.reconcile)
+app.command()(audit.audit)
 app.command()(play.sandbox)
 app.command()(play.demo)
 

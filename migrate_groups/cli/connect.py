@@ -16,6 +16,7 @@ from migrate_groups.offsets.times import parse_duration
 if TYPE_CHECKING:
     from migrate_groups.cluster.client_config import ClientConfig
     from migrate_groups.cluster.kafka_python import KafkaPythonReader, KafkaPythonWriter
+    from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
     from migrate_groups.cluster.witness import Witness
 
 
@@ -99,6 +100,20 @@ def open_writer(connection: Connection) -> Iterator[tuple[KafkaPythonWriter, Wit
     ):
         witness.start()
         yield writer, witness
+
+
+@contextmanager
+def open_offsets_topic(connection: Connection) -> Iterator[tuple[KafkaPythonReader, OffsetsTopicReader]]:
+    """Yield a reader, and a reader of the offsets topic's log."""
+    from migrate_groups.cluster.kafka_python import KafkaPythonReader
+    from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
+
+    with (
+        _clients(connection) as (config, _),
+        closing(KafkaPythonReader(config)) as reader,
+        closing(OffsetsTopicReader(config)) as topic,
+    ):
+        yield reader, topic
 
 
 @contextmanager

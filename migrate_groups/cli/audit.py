@@ -1,0 +1,187 @@
+"""The hand-over proved from the log of the offsets topic: audit."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import open_offsets_topic
+from migrate_groups.cli.console import show, talk
+from migrate_groups.cluster.ports import OFFSETS_TOPIC
+from migrate_groups.errors import HandOverBroken, InvalidInput, Undetermined, UsageError
+from migrate_groups.text import counted, some
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.landing import Landed, Progress
+    from migrate_groups.offsets.fence import Fence
+    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.spark.audit_job import Audit
+
+# A log of fewer records is decoded sooner than Java has compiled what decodes it.
+_FEW_OFFSETS = 500_000
+
+Group = tuple[str, int, int]
+
+
+def audit(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate.")],
+    *,
+    bootstrap_server: options.BootstrapServer,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="DIR", help="Keep the landed log here; a later audit goes on from it."),
+    ] = None,
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How the proof is shown.")
+    ] = "table",
+    timeout: options.Timeout = "60s",
+) -> None:
+    """Prove a hand-over from the log of the offsets topic, with Spark.
+
+    Exit 6 where the old group has committed since, or a new one did not start at what was handed over or went back; 7
+    where the log does not tell.
+
+    Example: migrate-groups audit split.toml.run
+    """
+    from migrate_groups.files import fence_parquet
+    from migrate_groups.files.run_dir import RunDir, receipt_in
+
+    run = RunDir(run_dir)
+    receipt, fences = _load(receipt_in(run_dir)), fence_parquet.load(run.fence)
+    _check_fences(run_dir, receipt, fences)
+    groups = _groups(receipt, fences)
+    with _folder(log) as folder:
+        landed = _land(bootstrap_server, timeout, receipt.cluster_id, len(fences[-1].ends), folder, groups)
+        found = _prove(receipt, groups, landed)
+    from migrate_groups.show import audit as shown
+
+    if output_format == "json":
+        sys.stdout.write(json.dumps(shown.document(found), indent=1) + "\n")
+    else:
+        show(shown.terminal(found))
+    if found.problems:
+        raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
+    if found.undetermined:
+        raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
+
+
+def _load(path: Path) -> Receipt:
+    from migrate_groups.files import receipt_json
+    from migrate_groups.plan.receipt import Deed
+
+    receipt = receipt_json.load(path)
+    if receipt.purpose.deed is not Deed.HAND_OVER:
+        raise InvalidInput(f"{path} is the receipt of a {receipt.purpose.deed}; expected that of a hand-over")
+    return receipt
+
+
+def _check_fences(run_dir: Path, receipt: Receipt, fences: list[Fence]) -> None:
+    """Raise `Undetermined` where a run has left no fence: its own writes may lie before the first one."""
+    of_earlier_runs = any(entry.own for entry in receipt.entries)
+    if not fences or (of_earlier_runs and len(fences) < 2):
+        raise Undetermined(
+            f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
+            f"(migrate keeps one where it may describe {OFFSETS_TOPIC})"
+        )
+
+
+def _groups(receipt: Receipt, fences: list[Fence]) -> list[Group]:
+    """Return each group, its partition of the offsets topic, and from where on it counts there.
+
+    An old group from the last run's fence on, since that run has read its offsets anew; a new one from the first one's,
+    since it may have been written to by then.
+    """
+    from migrate_groups.cluster.offsets_topic import log_partition
+
+    changes = [entry.change for entry in receipt.entries]
+    counting = {change.source_group: fences[-1] for change in changes if change.source_group}
+    counting |= {change.group: fences[0] for change in changes}
+    found = []
+    for group, fence in sorted(counting.items()):
+        number = log_partition(group, len(fence.ends))
+        end = fence.ends[number]
+        if end is None:
+            raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
+        found.append((group, number, end))
+    return found
+
+
+@contextmanager
+def _folder(log: Path | None) -> Iterator[Path]:
+    if log is not None:
+        yield log
+        return
+    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as name:
+        yield Path(name)
+
+
+def _land(
+    bootstrap_server: str, timeout: str, cluster_id: str, partitions: int, folder: Path, groups: list[Group]
+) -> Landed:
+    from migrate_groups.files.landed_log import LandedLog
+    from migrate_groups.migration.landing import land
+
+    starts: dict[int, int] = {}
+    for _, number, fence in groups:
+        starts[number] = min(fence, starts.get(number, fence))
+    with open_offsets_topic(bootstrap_server, timeout) as (reader, topic):
+        if reader.cluster_id() != cluster_id:
+            raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if described is None or len(described.partitions) != partitions:
+            now = len(described.partitions) if described else 0
+            raise Undetermined(f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: groups are elsewhere now")
+        log = LandedLog.opened(folder, cluster_id, starts)
+        with _progress(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
+            return land(reader, topic, log, starts, progress)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Progress]:
+    """Yield what shows a bar on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
+    log = landed.log
+    ranges = [(number, log.starts[number], log.ends[number], held) for number, held in landed.held_back.items()]
+    few = sum(end - start for _, start, end, _ in ranges) < _FEW_OFFSETS
+    talk("starting Spark on this machine")
+    from migrate_groups.spark.session import QUICK_START, local_session
+
+    with local_session(jvm_options=QUICK_START if few else "") as spark:
+        from migrate_groups.spark.audit_job import run_audit
+
+        return run_audit(spark, str(log.folder), _handed_over(receipt), groups, ranges)
+
+
+def _handed_over(receipt: Receipt) -> list[tuple[object, ...]]:
+    """Return the rows of `spark.audit.HANDED_OVER`."""
+    return [
+        (
+            change.source_group,
+            *change.order,
+            change.handed_over_at,
+            change.before.offset if change.before else None,
+            change.after.offset if change.after else None,
+            sorted({offset.offset for offset in entry.of_its_runs if offset}),
+        )
+        for entry in receipt.entries
+        for change in [entry.change]
+    ]
