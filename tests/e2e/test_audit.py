@@ -1,0 +1,179 @@
+"""The hand-over proved from a real broker's offsets topic, on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import string
+from contextlib import closing
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.offsets_topic import OffsetsTopicReader, log_partition
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import fence_parquet
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli
+
+
+@pytest.fixture
+def world(bootstrap_servers):
+    """Others' deeds on the broker."""
+    with broker_world(bootstrap_servers) as deeds:
+        yield deeds
+
+
+class HandedOver:
+    """A group with three topics of two partitions that `migrate` has split into three groups, one a topic."""
+
+    def __init__(self, cli: Cli, world) -> None:
+        self.world, self.old = world, world.name("big")
+        self.topics = [world.create_topic(2, topic=world.name(name)) for name in ("alpha", "beta", "gamma")]
+        self.groups = [f"{self.old}-{name}" for name in ("alpha", "beta", "gamma")]
+        for topic in self.topics:
+            for partition in (0, 1):
+                world.produce(topic, partition, 10)
+                world.commit(self.old, TopicPartition(topic, partition), 4)
+        targets = "".join(
+            f"[[target]]\ngroup = '{group}'\ntopics = ['{topic}']\n"
+            for group, topic in zip(self.groups, self.topics, strict=True)
+        )
+        options = "[options]\nsettle = '0s'\nguard = '0s'\n"
+        (cli.folder / "split.toml").write_text(f"source = '{self.old}'\n{targets}{options}")
+        cli("migrate", "split.toml", "--yes")
+
+    def consume(self, number: int, records: int, **config: str) -> None:
+        """Have the new group's application process records of its topic, and commit."""
+        application = self.world.join(self.groups[number], self.topics[number], **config)
+        self.world.consume(application, records)
+        application.commit(asynchronous=False)
+        self.world.leave(application)
+
+
+def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world):
+    """Groups that consume on, and one that has not started yet, are exit 0.
+
+    Once the old group is deleted, a second audit, which only adds to the kept log, is exit 7.
+    """
+    cli = Cli(tmp_path, bootstrap_servers)
+    handed = HandedOver(cli, world)
+    handed.consume(0, 12)
+    handed.consume(1, 12)
+    proof = json.loads(cli("audit", "split.toml.run", "--log", "log", "--format", "json").stdout)
+    assert proof["old"] == {"late-commit": 0, "undetermined": 0, "stopped": 6}
+    assert (proof["problems"], proof["undetermined"], proof["doubtful"]) == (0, 0, [])
+    assert {name: number for name, number in proof["new"].items() if number} == {
+        "starts-at-snapshot": 4,
+        "no-commit-yet": 2,
+    }
+    landed = {path.name for path in (tmp_path / "log").iterdir()}
+
+    handed.consume(2, 12)
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+        admin.delete_groups([handed.old])
+    shown = cli("audit", "split.toml.run", "--log", "log", code=7)
+    assert "6 undetermined" in shown.stdout
+    assert "6 starts-at-snapshot" in shown.stdout
+    assert f"group {handed.old} was deleted" in shown.stdout
+    assert "the log does not tell of 6 partitions" in shown.stderr
+    assert landed < {path.name for path in (tmp_path / "log").iterdir()}
+
+
+def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(tmp_path, bootstrap_servers, world):
+    """A commit of the old group, a new group that starts elsewhere, and one that goes back: those, and exit 6."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    handed = HandedOver(cli, world)
+    alpha, beta, gamma = handed.topics
+    world.commit(handed.old, TopicPartition(alpha, 1), 7)
+    handed.consume(0, 12)
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+        admin.delete_group_offsets(handed.groups[1], [TopicPartition(beta, 0)])
+    late = world.join(handed.groups[1], beta, **{"auto.offset.reset": "latest"})
+    world.consume(late, 6)
+    until(lambda: world.produce(beta, 0, 1) or late.poll(0.5))  # until it is there, "latest" moves on
+    late.commit(asynchronous=False)
+    world.leave(late)
+    handed.consume(2, 12)
+    world.commit(handed.groups[2], TopicPartition(gamma, 1), 6)
+
+    found = json.loads(cli("audit", "split.toml.run", "--format", "json", code=6).stdout)
+    assert [
+        (each["group"], each["topic"], each["partition"], each["offset"], each["beyond"])
+        for each in found["late_commits"]
+    ] == [(handed.old, alpha, 1, 7, 3)]
+    doubtful = {(each["topic"], each["partition"]): each for each in found["doubtful"]}
+    assert set(doubtful) == {(alpha, 1), (beta, 0), (gamma, 1)}
+    assert (doubtful[alpha, 1]["old"], doubtful[alpha, 1]["new"]) == ("late-commit", "starts-at-snapshot")
+    assert (doubtful[beta, 0]["new"], doubtful[beta, 0]["written"]) == ("later", 4)
+    assert doubtful[beta, 0]["first_own"] > 10
+    assert (doubtful[gamma, 1]["new"], doubtful[gamma, 1]["rewinds"]) == ("starts-at-snapshot", 1)
+    assert found["new"]["starts-at-snapshot"] == 5
+    assert [(each["topic"], each["partition"]) for each in found["deletions"]] == [(beta, 0)]
+    assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
+
+
+def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
+    """Where Kafka has compacted the log since, nobody can tell, though all went well: exit 7, never 0."""
+    settings = {"log.roll.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01", "log.cleaner.backoff.ms": "100"}
+    with (
+        start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
+        broker_world(sandbox.bootstrap_servers) as world,
+        closing(OffsetsTopicReader(ClientConfig(bootstrap_servers=sandbox.bootstrap_servers))) as topic,
+    ):
+        until(lambda: offsets_topic_is_there(world))
+        cli = Cli(tmp_path, sandbox.bootstrap_servers)
+        handed = HandedOver(cli, world)
+        [fence] = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet")
+        number = log_partition(handed.groups[0], len(fence.ends))
+        start, commits = fence.ends[number], itertools.count(5)
+
+        def is_compacted() -> bool:
+            world.commit(handed.groups[0], TopicPartition(handed.topics[0], 0), next(commits))
+            records, end = [], start
+            for piece in topic.read({number: start}, {number: start + 1}):
+                records += piece.records
+                end = piece.positions[number]
+            return len(records) < end - start
+
+        until(is_compacted)
+        found = json.loads(cli("audit", "split.toml.run", "--format", "json", code=7).stdout)
+    assert (found["problems"], found["late_commits"]) == (0, [])
+    assert found["undetermined"] >= 2
+    [compacted] = [each for each in found["evidence"] if each["log_partition"] == number]
+    assert compacted["missing"] > 0
+    assert not compacted["whole"]
+    reasons = {each["reason"] for each in found["doubtful"] if each["group"] == handed.groups[0]}
+    assert all(f"offsets of the log's partition {number} are gone" in reason for reason in reasons)
+
+
+def offsets_topic_is_there(world) -> bool:
+    """Ask about groups, which makes Kafka create the topic."""
+    try:
+        return all(world.committed(group) == {} for group in string.ascii_lowercase)
+    except (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError):
+        return False
+
+
+def test_without_a_fence_nothing_is_claimed(tmp_path, bootstrap_servers, world):
+    """A run directory without a fence is exit 7 at once; another cluster or a receipt of a way back is exit 2."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    handed = HandedOver(cli, world)
+    run = tmp_path / "split.toml.run"
+    kept = (run / "fence.parquet").read_bytes()
+    (run / "fence.parquet").unlink()
+    assert "has no fence" in cli.fails("audit", run, code=7)
+    (run / "fence.parquet").write_bytes(kept[:-9])
+    assert "not a whole Parquet file" in cli.fails("audit", run, code=2)
+    (run / "fence.parquet").write_bytes(kept)
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "000000.parquet").write_bytes(kept)
+    assert "no part of a landed log" in cli.fails("audit", run, "--log", "log", code=2)
+    cli("rollback", run, "--yes")
+    [back] = [path for path in run.iterdir() if "rollback" in path.name]
+    back.rename(run / "receipt.json")
+    assert "is the receipt of a rollback" in cli.fails("audit", run, code=2)
+    assert handed.old
