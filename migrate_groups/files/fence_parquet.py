@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,13 +34,10 @@ def load(path: Path) -> list[Fence]:
         raise InvalidInput(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from error
     if not table.schema.equals(SCHEMA):
         raise InvalidInput(f"{path} is no fence; expected the columns {', '.join(SCHEMA.names)}")
-    ends: dict[tuple[object, str], dict[int, int | None]] = {}
+    ends: dict[tuple[str, datetime], dict[int, int | None]] = {}
     for cluster_id, taken_at, partition, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        ends.setdefault((taken_at, cluster_id), {})[partition] = end
-    return [
-        Fence(cluster_id=cluster_id, taken_at=taken_at, ends=found)  # type: ignore[arg-type]
-        for (taken_at, cluster_id), found in sorted(ends.items(), key=str)
-    ]
+        ends.setdefault((cluster_id, taken_at), {})[partition] = end
+    return [Fence(cluster_id=cluster_id, taken_at=taken_at, ends=of) for (cluster_id, taken_at), of in ends.items()]
 
 
 def save(fences: list[Fence], path: Path) -> None:

@@ -194,11 +194,13 @@ def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> Data
     reasons = F.concat_ws(
         "; ",
         F.when(
-            F.col("missing") > 0, F.format_string("%d offsets of the log's partition %d are gone", "missing", place)
+            F.col("missing") > 0, F.format_string("partition %d of the log lacks %d of its offsets", place, "missing")
         ),
-        F.when(F.col("missing") < 0, F.format_string("the log's partition %d was landed wrongly", place)),
-        F.when(F.col("malformed") > 0, F.format_string("%d records of it can't be decoded", "malformed")),
-        F.when(F.col("held_back") > 0, F.format_string("%d are held back by open transactions", "held_back")),
+        F.when(F.col("missing") < 0, F.format_string("partition %d of the log was landed wrongly", place)),
+        F.when(F.col("malformed") > 0, F.format_string("%d of its records can't be decoded", "malformed")),
+        F.when(
+            F.col("held_back") > 0, F.format_string("%d of its offsets are held back by open transactions", "held_back")
+        ),
         F.when(F.col("deleted"), F.format_string("group %s was deleted", "group")),
     )
     joined = groups.join(found, "log_partition").join(deleted, "group", "left")

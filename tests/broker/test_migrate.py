@@ -74,7 +74,7 @@ def test_migrate_a_stopped_group(cli, world):
     assert world.committed(old.pay_group) == old.offsets(old.pay)
     assert world.committed(old.find_group) == old.offsets(old.find)
     files = {path.name for path in (cli.folder / "split.toml.run").iterdir()} - {".lock"}
-    tables = {f"{name}.parquet" for name in ("before", "split", "after")}
+    tables = {f"{name}.parquet" for name in ("before", "split", "fence", "after")}
     assert files == {"spec.toml", "plan.json", "offsets.csv", "receipt.json"} | tables
     receipt = (cli.folder / "split.toml.run" / "receipt.json").read_bytes()
     cli("migrate", "split.toml", "--yes")

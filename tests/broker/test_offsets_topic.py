@@ -1,0 +1,102 @@
+"""The log of a real offsets topic, read by a consumer of no group."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from confluent_kafka import TopicPartition as ConfluentPartition
+from kafka import KafkaAdminClient
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonReader
+from migrate_groups.cluster.offsets_topic import OffsetsTopicReader, log_partition
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.errors import Undetermined
+from migrate_groups.files.landed_log import LandedLog
+from migrate_groups.migration.fence import take_fence
+from migrate_groups.migration.landing import land
+from tests.support.clock import FakeClock
+
+
+class Landing:
+    """A group with one topic, and the log of its partition of the offsets topic from now on."""
+
+    def __init__(self, world, folder, reader, topic) -> None:
+        self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
+        self.partition, self.group = TopicPartition(world.create_topic(), 0), world.name("group")
+        self.fence = take_fence(reader, FakeClock())
+        self.number = log_partition(self.group, len(self.fence.ends))
+
+    def commit_in_transaction(self, offset: int):
+        producer = self.world.transactional_producer()
+        producer.begin_transaction()
+        metadata = self.world.consumer(self.group).consumer_group_metadata()
+        producer.send_offsets_to_transaction([ConfluentPartition(*self.partition, offset)], metadata, 30)
+        return producer
+
+    def land(self):
+        """Land what is new; return the group's records as (kind, last byte of the offset), and the landing."""
+        start = self.fence.ends[self.number]
+        log = LandedLog.opened(self.folder, self.fence.cluster_id, {self.number: start})
+        records, read = [], self.topic.read
+
+        def listening(*arguments):
+            for piece in read(*arguments):
+                records.extend(each for each in piece.records if self.group.encode() in each.key)
+                yield piece
+
+        self.topic.read = listening
+        try:
+            landed = land(self.reader, self.topic, log, [self.number], lambda done, total: None)
+        finally:
+            self.topic.read = read
+        return [(each.kind, each.value and each.value[9]) for each in records], landed
+
+
+@pytest.fixture
+def landing(world, tmp_path, bootstrap_servers):
+    """A group to land the log of."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
+    with closing(KafkaPythonReader(config)) as reader, closing(OffsetsTopicReader(config)) as topic:
+        yield Landing(world, tmp_path, reader, topic)
+
+
+def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
+    """What was committed, in a transaction or not, aborted or deleted since the fence, in order; later only the rest."""
+    landing.world.commit(landing.group, landing.partition, 3)
+    landing.commit_in_transaction(4).commit_transaction(30)
+    landing.commit_in_transaction(5).abort_transaction(30)
+    records, landed = landing.land()
+    assert records == [("record", 3), ("record", 4), ("aborted", 5)]
+    assert landed.held_back == {landing.number: 0}
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+        admin.delete_group_offsets(landing.group, [landing.partition])
+    assert landing.land()[0] == [("record", None)]
+    assert landing.land()[0] == []
+
+
+def test_open_transaction_is_waited_for_and_then_said(landing):
+    """What an open transaction holds back is counted after the time-out, and landed once it has ended."""
+    producer = landing.commit_in_transaction(6)
+    landing.world.commit(landing.group, landing.partition, 7)
+    records, landed = landing.land()
+    assert (records, landed.held_back) == ([], {landing.number: 2})
+    producer.commit_transaction(30)
+    records, landed = landing.land()
+    assert (records, landed.held_back) == ([("record", 6), ("record", 7)], {landing.number: 0})
+
+
+def test_nobody_joins_or_appears(landing, bootstrap_servers):
+    """Landing makes no group and no commit."""
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+        before = {group["group_id"] for group in admin.list_groups()}
+        landing.land()
+        assert {group["group_id"] for group in admin.list_groups()} == before
+
+
+def test_log_that_ends_before_the_fence_is_undetermined(landing):
+    """An offsets topic that was made anew proves nothing."""
+    log = LandedLog.opened(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
+    with pytest.raises(Undetermined, match="made anew or cut short"):
+        land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

@@ -1,0 +1,173 @@
+"""The verdicts of an audit, from logs that are made up record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pyspark.sql import Row, SparkSession
+
+from migrate_groups.spark.audit import (
+    GROUPS,
+    HANDED_OVER,
+    RANGES,
+    deletions,
+    evidence,
+    hand_over,
+    late_commits,
+    of_groups,
+)
+from migrate_groups.spark.offsets_log import RAW, decode
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+FENCE = 100
+
+
+def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
+    texts = b"".join(len(text).to_bytes(2) + text.encode() for text in (group, topic))
+    return b"\0\1" + texts + partition.to_bytes(4)
+
+
+def value(offset: int) -> bytes:
+    return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + b"\0"
+
+
+def group_key(group: str) -> bytes:
+    return b"\0\2" + len(group).to_bytes(2) + group.encode()
+
+
+class Case(NamedTuple):
+    """What stands in one partition of the log from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
+
+    A deed is a commit or a deletion of a group; None is an offset of which nothing is there, bytes are the key of a
+    deletion, a string is a kind of record.
+    """
+
+    deeds: tuple[Any, ...]
+    before: int | None = None
+    written: int | None = 10
+    ours: tuple[int, ...] = (10,)
+    held_back: int = 0
+    old_fence: int = FENCE
+
+
+class Tables:
+    """Some cases, each in a partition of the log of its own, with groups of its own, as the tables of an audit."""
+
+    def __init__(self, spark: SparkSession, cases: Iterable[Case]) -> None:
+        rows: list[Any] = []
+        given, groups, ranges = [], [], []
+        for number, case in enumerate(cases):
+            old, new = f"old-{number}", f"new-{number}"
+            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours)))
+            groups += [(old, number, case.old_fence), (new, number, FENCE)]
+            ranges.append((number, FENCE, FENCE + len(case.deeds), case.held_back))
+            for offset, deed in enumerate(case.deeds, start=FENCE):
+                record = self.record(number, deed)
+                rows += [(number, offset, NOON + timedelta(seconds=offset), *record)] if record else []
+        raw = spark.createDataFrame(rows, RAW)
+        log = decode(raw).persist()
+        self.given, self.groups = spark.createDataFrame(given, HANDED_OVER), spark.createDataFrame(groups, GROUPS)
+        self.records = of_groups(log, self.groups)
+        self.evidence = evidence(raw, log, spark.createDataFrame(ranges, RANGES))
+
+    @staticmethod
+    def record(number: int, deed: Any) -> tuple[str, bytes, bytes | None] | None:
+        match deed:
+            case None:
+                return None
+            case bytes():
+                return "record", deed, None
+            case str():
+                return deed, key(f"new-{number}"), value(99)
+        return "record", key(f"{deed[0]}-{number}"), None if deed[1] is None else value(deed[1])
+
+    def proof(self) -> list[Row]:
+        found = hand_over(self.records, self.given, self.groups, self.evidence).collect()
+        return sorted(found, key=lambda row: int(row.group.removeprefix("new-")))
+
+
+OURS = ("new", 10)
+NEW: dict[str, tuple[Case, str | None]] = {
+    "nobody has started": (Case((OURS,)), "no-commit-yet"),
+    "consumed on": (Case((OURS, ("new", 13), ("new", 20))), "starts-at-snapshot"),
+    "an idle group commits where it is": (Case((OURS, OURS)), "starts-at-snapshot"),
+    "never written": (Case(()), "missing"),
+    "not written, and started elsewhere": (Case((("new", 17),)), "later"),
+    "not written, and started at the start": (Case((("new", 0),)), "earlier"),
+    "not written, and started there by chance": (Case((("new", 10),), ours=()), "starts-at-snapshot"),
+    "deleted": (Case((OURS, ("new", None))), "missing"),
+    "deleted before the start": (Case((OURS, ("new", None), ("new", 17))), "later"),
+    "went back at once": (Case((OURS, ("new", 8))), "earlier"),
+    "overwrote what was there": (Case((OURS, ("new", 12)), before=7), "starts-at-snapshot"),
+    "was there already": (Case((("new", 12),), before=10), "starts-at-snapshot"),
+    "was there already, not started": (Case((), before=10), "no-commit-yet"),
+    "another offset is there, not ours": (Case((), before=7), "missing"),
+    "two runs": (Case((("new", 6), OURS, ("new", 12)), ours=(6, 10)), "starts-at-snapshot"),
+    "started before the write": (Case((("new", 17), OURS)), "later"),
+    "left out": (Case((), written=None, ours=()), None),
+    "left out, and consumed": (Case((("new", 3),), written=None, ours=()), "not-in-snapshot"),
+    "an offset is gone": (Case((OURS, None, ("new", 12))), "undetermined"),
+    "an offset is gone, nothing is left": (Case((None,)), "undetermined"),
+    "went back, and an offset is gone": (Case((None, ("new", 8))), "earlier"),
+    "an open transaction": (Case((OURS,), held_back=2), "undetermined"),
+    "a malformed record": (Case((OURS, key("new") + b"?")), "undetermined"),
+    "transactions": (Case((OURS, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
+    "the group is deleted": (Case((OURS, group_key("new-24"))), "undetermined"),
+}
+# Verdict, number of late commits, reason.
+OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
+    "quiet": (Case((OURS,)), ("stopped", 0, None)),
+    "committed": (Case((OURS, ("old", 12))), ("late-commit", 1, None)),
+    "committed, and an offset is gone": (
+        Case((OURS, ("old", 12), None)),
+        ("late-commit", 1, "partition 2 of the log lacks 1 of its offsets"),
+    ),
+    "quiet, and an offset is gone": (
+        Case((OURS, None)),
+        ("undetermined", 0, "partition 3 of the log lacks 1 of its offsets"),
+    ),
+    "its offset is deleted": (Case((OURS, ("old", None))), ("stopped", 0, None)),
+    "it is deleted": (
+        Case((OURS, ("old", None), group_key("old-5"))),
+        ("undetermined", 0, "group old-5 was deleted"),
+    ),
+    "committed before its fence": (Case((("old", 12), OURS), old_fence=FENCE + 1), ("stopped", 0, None)),
+}
+
+
+def test_verdicts_of_a_new_group(spark: SparkSession) -> None:
+    """What a new group did after the fence gives its verdict; gaps in the log give `undetermined`, never a pass."""
+    found = Tables(spark, (case for case, _ in NEW.values())).proof()
+    assert {name: row.new for name, row in zip(NEW, found, strict=True)} == {
+        name: verdict for name, (_, verdict) in NEW.items()
+    }
+
+
+def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
+    """Any commit after the fence is late, whole evidence or not; none is a stop only where the evidence is whole."""
+    tables = Tables(spark, (case for case, _ in OLD.values()))
+    found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
+    assert found == {name: verdict for name, (_, verdict) in OLD.items()}
+    late = late_commits(tables.records, tables.given).orderBy("group").collect()
+    assert [(row.group, row.log_offset, row.offset, row.beyond) for row in late] == [
+        ("old-1", 101, 12, 2),
+        ("old-2", 101, 12, 2),
+    ]
+    gone = deletions(tables.records, tables.given).orderBy("group", "log_offset").collect()
+    assert [(row.group, row.topic, row.partition) for row in gone] == [
+        ("old-4", "t", 0),
+        ("old-5", "t", 0),
+        ("old-5", None, None),
+    ]
+
+
+def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
+    """Each own commit before the one in place is a rewind, our own write never is; every offset is accounted for."""
+    back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
+    tables = Tables(spark, [back, Case((OURS, "control", "aborted", None, None, b""), held_back=3)])
+    found = tables.proof()[0]
+    assert (found.new, found.rewinds, found.commits, found.committed) == ("starts-at-snapshot", 2, 4, 29)
+    row = tables.evidence.orderBy("log_partition").collect()[1]
+    assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)

@@ -1,0 +1,64 @@
+"""Fences and landed logs on disk, and which partition of the offsets topic a group is in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+import pytest
+
+from migrate_groups.cluster.offsets_topic import log_partition
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import fence_parquet
+from migrate_groups.files.landed_log import LandedLog
+from migrate_groups.files.run_dir import RunDir
+from migrate_groups.offsets.fence import Fence
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def row(partition: int, offset: int) -> tuple[object, ...]:
+    return partition, offset, 1763610000123, "record", b"key", None
+
+
+@pytest.mark.parametrize(
+    ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
+)
+def test_partition_of_a_group_is_that_of_java(group, of_50):
+    """As Java computed it: the hash goes over UTF-16, and the smallest int (the last of these) counts as 0."""
+    assert log_partition(group, 50) == of_50
+
+
+def test_landed_log_is_resumed_after_its_last_file(tmp_path):
+    """Each file says how far all have come; a folder that is opened again goes on there, and takes more partitions."""
+    folder = tmp_path / "log"
+    log = LandedLog.opened(folder, "cluster", {1: 10})
+    log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
+    log.with_records([row(1, 12)], {1: 20})
+    again = LandedLog.opened(folder, "cluster", {1: 10, 2: 5})
+    assert (again.starts, again.ends, again.files) == ({1: 10, 2: 5}, {1: 20, 2: 5}, 2)
+    again.with_records([], {2: 6})
+    assert LandedLog.opened(folder, "cluster", {1: 10, 2: 5}).ends == {1: 20, 2: 6}
+    assert pq.read_table(folder)["log_offset"].to_pylist() == [10, 11, 12]
+
+
+@pytest.mark.parametrize(("cluster", "start"), [("another", 10), ("cluster", 11)])
+def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start):
+    """A log of another cluster, or from another fence on, is not added to."""
+    LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
+    with pytest.raises(InvalidInput, match="another cut-over"):
+        LandedLog.opened(tmp_path, cluster, {1: start})
+
+
+def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
+    """A resumed run adds its fence, another run replaces them, and one without a fence leaves none."""
+    first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
+    run = RunDir(tmp_path)
+    assert fence_parquet.load(run.fence) == []
+    run.keep_fence(first, resumed=False)
+    run.keep_fence(second, resumed=True)
+    assert fence_parquet.load(run.fence) == [first, second]
+    run.keep_fence(second, resumed=False)
+    assert fence_parquet.load(run.fence) == [second]
+    run.keep_fence(None, resumed=True)
+    assert fence_parquet.load(run.fence) == []
