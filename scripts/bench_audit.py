@@ -31,7 +31,8 @@ def main(millions: list[int]) -> None:
                 start = log.ends[0]
                 log = log.with_records(map(_record, range(start, start + _FILE)), {0: start + _FILE})
             seconds = statistics.median([_decode(spark, name) for _ in range(4)][1:])
-            print(f"{size} million records: {seconds:.1f} s ({seconds - before:+.1f} s)")
+            sys.stdout.write(f"{size} million records: {seconds:.1f} s ({seconds - before:+.1f} s)\n")
+            sys.stdout.flush()
             before = seconds
 
 

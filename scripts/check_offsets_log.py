@@ -1,8 +1,8 @@
 """Compare our decoding of the offsets topic with Kafka's own: ``scripts/check_offsets_log.py [COMMITS]``.
 
 On a sandbox of its own, that many offsets (200,000 unless said) are committed by several groups, in transactions as
-well, some of which are aborted, and some offsets are deleted. Then every record is decoded by us, in Spark, and printed
-by Kafka's ``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
+well, some of which are aborted, and a group is deleted. Then every record is decoded by us, in Spark, and printed by
+Kafka's ``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_python import KafkaPythonReader
@@ -36,38 +37,46 @@ from migrate_groups.spark.session import local_session
 
 _PARTITIONS = 500
 _GROUPS = 7
-_METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130, "y" * 4000)
+_METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
+_LONG = "y" * 4000
 
 
 def main(commits: int) -> int:
     """Return 0 where both say the same of every record."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    with tempfile.TemporaryDirectory() as name, start_sandbox(jars, java=java) as sandbox:
-        _commit(sandbox.bootstrap_servers, commits)
-        folder = Path(name)
-        records = _land(sandbox.bootstrap_servers, folder)
-        by_kafka = {level: _printed(sandbox, level, records) for level in ("read_committed", "read_uncommitted")}
-        with local_session() as spark:
-            ours = {
-                "read_committed": _decoded(spark, folder, ["record"]),
-                "read_uncommitted": _decoded(spark, folder, ["record", "aborted"]),
-            }
-    equal = True
-    for level, decoded in ours.items():
-        different = sum(one != other for one, other in itertools.zip_longest(decoded, by_kafka[level]))
-        equal = equal and not different
-        print(
-            f"{level}: {len(decoded):,} offset commits decoded, {len(by_kafka[level]):,} by Kafka, {different:,} differ"
-        )
-    return 0 if equal else 1
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        start_sandbox(jars, java=java) as sandbox,
+        local_session() as spark,
+    ):
+        commit(sandbox.bootstrap_servers, commits)
+        found = compare(sandbox, spark, Path(folder))
+    for level, (by_us, by_kafka, different) in found.items():
+        line = f"{level}: {by_us:,} offset commits decoded by us, {by_kafka:,} by Kafka, {different:,} differ"
+        sys.stdout.write(f"{line}\n")
+    return int(any(different for *_, different in found.values()))
 
 
-def _commit(servers: str, commits: int) -> None:
+def compare(sandbox: Sandbox, spark: SparkSession, folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Return how many offset commits we decode at each isolation level, how many Kafka does, and how many differ."""
+    _land(sandbox.bootstrap_servers, folder)
+    raw = spark.read.schema(RAW).parquet(str(folder))
+    found = {}
+    for level, kinds in (("read_committed", ["record"]), ("read_uncommitted", ["record", "aborted"])):
+        visible = raw.where(F.col("kind").isin(kinds))
+        ours, by_kafka = _decoded(visible), _printed(sandbox, level, visible.count())
+        different = sum(one != other for one, other in itertools.zip_longest(ours, by_kafka))
+        found[level] = len(ours), len(by_kafka), different
+    return found
+
+
+def commit(servers: str, commits: int) -> None:
+    """Commit so many offsets, some of them as seldom happens."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(60)
     numbers = itertools.count()
-    groups = [f"gruppe-ä-{number}" for number in range(_GROUPS)]
+    groups = ["in-transactions", *(f"größe-{number}" for number in range(1, _GROUPS))]
     consumers = [
         Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}) for group in groups
     ]
@@ -77,8 +86,8 @@ def _commit(servers: str, commits: int) -> None:
     producer.init_transactions(60)
     for batch in range(commits // _PARTITIONS):
         consumer = consumers[batch % _GROUPS]
-        size = 100 if batch % 6 == 5 else _PARTITIONS  # a request of long metadata must fit
-        metadata = _METADATA[batch % 6]
+        long = batch % 60 == 59
+        size, metadata = (100, _LONG) if long else (_PARTITIONS, _METADATA[batch % 5])  # a request must fit
         for start in range(0, _PARTITIONS, size):
             offsets = [
                 TopicPartition("orders", number, next(numbers), metadata) for number in range(start, start + size)
@@ -87,35 +96,39 @@ def _commit(servers: str, commits: int) -> None:
         if batch % 10 == 9:
             producer.begin_transaction()
             some = [TopicPartition("orders", number, next(numbers)) for number in range(20)]
-            producer.send_offsets_to_transaction(some, consumer.consumer_group_metadata(), 60)
+            producer.send_offsets_to_transaction(some, consumers[0].consumer_group_metadata(), 60)
             (producer.commit_transaction if batch % 20 == 9 else producer.abort_transaction)(60)
     for consumer in consumers:
         consumer.close()
     with closing(KafkaAdminClient(bootstrap_servers=servers)) as deleting:
-        deleting.delete_groups(groups[:1])
+        deleting.delete_groups(groups[1:2])
 
 
-def _land(servers: str, folder: Path) -> int:
-    """Land the whole topic; return how many records Kafka's consumer will find without those that were aborted."""
+def _land(servers: str, folder: Path) -> None:
     config = ClientConfig(bootstrap_servers=servers)
     with closing(KafkaPythonReader(config)) as reader, closing(OffsetsTopicReader(config)) as topic:
         partitions = reader.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
         log = LandedLog.opened(folder, reader.cluster_id(), dict.fromkeys(partitions, 0))
-        landed = land(reader, topic, log, partitions, lambda done, total: None)
-    return sum(landed.log.ends.values())
+        land(reader, topic, log, partitions, lambda done, total: None)
 
 
 def _printed(sandbox: Sandbox, level: str, records: int) -> list[tuple[object, ...]]:
-    arguments = ["--topic", OFFSETS_TOPIC, "--from-beginning", "--timeout-ms", "15000", "--isolation-level", level]
+    arguments = ["--topic", OFFSETS_TOPIC, "--from-beginning", "--isolation-level", level]
+    arguments += ["--max-messages", str(records), "--timeout-ms", "60000"]
     arguments += ["--formatter", "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"]
     done = sandbox.run_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, timeout=600)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(lines) <= records, "Kafka's tool found records that were not landed"
-    return sorted(map(_of_kafka, lines), key=str)
+    return sorted(map(_of_kafka, _documents(done.stdout)), key=str)
 
 
-def _of_kafka(line: str) -> tuple[object, ...]:
-    record = json.loads(line)
+def _documents(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON documents, which the formatter writes one behind the other."""
+    decoder, at = json.JSONDecoder(), 0
+    while (at := text.find("{", at)) >= 0:
+        document, at = decoder.raw_decode(text, at)
+        yield document
+
+
+def _of_kafka(record: dict[str, Any]) -> tuple[object, ...]:
     key, value = record["key"]["data"], record["value"] or {"version": None, "data": {}}
     data = value["data"]
     return (
@@ -124,12 +137,10 @@ def _of_kafka(line: str) -> tuple[object, ...]:
     )
 
 
-def _decoded(spark: SparkSession, folder: Path, kinds: list[str]) -> list[tuple[object, ...]]:
-    raw = spark.read.schema(RAW).parquet(str(folder)).where(F.col("kind").isin(kinds))
-    rows = decode(raw.withColumn("kind", F.lit("record")))
-    assert rows.where(F.col("problem").isNotNull()).count() == 0
-    commits = rows.where(F.col("kind") == "offset-commit").withColumn("at", F.unix_millis("commit_time"))
-    return sorted(_ours(commits.toLocalIterator()), key=str)
+def _decoded(visible: DataFrame) -> list[tuple[object, ...]]:
+    rows = decode(visible.withColumn("kind", F.lit("record")))
+    commits = rows.where((F.col("kind") == "offset-commit") | F.col("problem").isNotNull())
+    return sorted(_ours(commits.withColumn("at", F.unix_millis("commit_time")).toLocalIterator()), key=str)
 
 
 def _ours(rows: Iterator[Row]) -> Iterator[tuple[object, ...]]:

@@ -63,7 +63,7 @@ def landing(world, tmp_path, bootstrap_servers):
 
 
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """What was committed, in a transaction or not, aborted or deleted since the fence, in order; later only the rest."""
+    """What was committed, in transactions or not, aborted or deleted since the fence, in order; later the rest."""
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
