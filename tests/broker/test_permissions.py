@@ -10,7 +10,9 @@ from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern
 from kafka.admin import ResourceType as AclResourceType
 
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, CommittedOffset, TopicPartition
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.delete import what_would_go
 from migrate_groups.migration.prepare import make_plan
@@ -21,6 +23,7 @@ from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
 
@@ -194,3 +197,19 @@ def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):
     admin.allow("CLUSTER", "kafka-cluster", "ALL", but="DESCRIBE_CONFIGS")
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
     assert (found.verdict, found.reason.startswith("not known")) == (Verdict.PASS, True)
+
+
+def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_proved(guarded, tmp_path):
+    """The cut-over goes on without a fence and says so; an audit of it is exit 7. Reading the log would be refused."""
+    world, _, admin = guarded
+    partition, old = old_group(world)
+    spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"
+    (tmp_path / "split.toml").write_text(f"{spec}[options]\nsettle = '0s'\nguard = '0s'\n")
+    admin.allow("TOPIC", OFFSETS_TOPIC)
+    cli = Cli(tmp_path, world.bootstrap_servers)
+    done = cli("migrate", "split.toml", "--yes")
+    assert "audit will not be able to prove this cut-over: __consumer_offsets needs Describe" in done.stderr
+    assert "has no fence" in cli.fails("audit", "split.toml.run", code=7)
+    config = ClientConfig(bootstrap_servers=world.bootstrap_servers)
+    with closing(OffsetsTopicReader(config)) as topic, pytest.raises(NotAuthorized):
+        list(topic.read({0: 0}, {0: 1}))
