@@ -65,7 +65,8 @@ OFFSET_COMMIT = "offset-commit"
 GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
 """The records that a group of offsets exists by: of a classic one, of KIP-848 and of KIP-1071."""
 
-_WITH_MEMBER = (5, 7, 8, 10, 13, 14, 16, 19, 21, 22)  # a member id follows the group; in 16 a regular expression
+# The topic follows the group, or a member id; in 16 a regular expression.
+_WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
 # Up to the year 9999, which is as far as a timestamp goes in Python.
 _LAST_MILLISECOND = 253_402_300_799_999
@@ -96,6 +97,8 @@ def decode(raw: DataFrame) -> DataFrame:
             "type": _fold(F.shiftright("_head", 16), 16),
             "_group_size": _bits("_head", 0, 16),
             "_version": F.shiftright("_first", 48),
+            "_commit": F.shiftright("_head", 16).between(0, 1),
+            "_two": F.shiftright("_head", 16).isin(*_WITH_SECOND),
         }
     )
     # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
@@ -121,14 +124,14 @@ def decode(raw: DataFrame) -> DataFrame:
             ),
         }
     ).withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
-    commit, sound = F.col("type").isin(0, 1), F.col("problem").isNull()
+    commit, sound = F.col("_commit"), F.col("problem").isNull()
     valued, epoch = commit & sound & F.col("value").isNotNull(), _bits("_next", 16, 32)
     return rows.select(
         *place,
         "type",
         _kind().alias("kind"),
         "group",
-        F.when(F.col("type").isin(*_WITH_MEMBER) & sound, F.col("_second")).alias("member"),
+        F.when(F.col("_two") & ~commit & sound, F.col("_second")).alias("member"),
         F.when(commit & sound, F.col("_second")).alias("topic"),
         F.when(commit & sound, F.col("partition")).alias("partition"),
         F.col("value").isNull().alias("tombstone"),
@@ -163,18 +166,17 @@ def _with_metadata_place(rows: DataFrame) -> DataFrame:
 
 def _key_problem() -> Column:
     size, group, second = F.col("_key_size"), F.col("_group_size"), F.col("_second_size")
-    known = F.col("type").isin(*KINDS)
-    two = F.col("type").isin(0, 1, *_WITH_MEMBER)
-    expected = 4 + group + F.when(two, 2 + second).otherwise(0) + F.when(F.col("type").isin(0, 1), 4).otherwise(0)
+    commit, two = F.col("_commit"), F.col("_two")
+    expected = 4 + group + F.when(two, 2 + second).otherwise(0) + F.when(commit, 4).otherwise(0)
     return (
         F.when(F.col("key").isNull(), "no key")
         .when(size < 2, "a key of one byte or none")
-        .when(~known, F.lit(None))
-        .when(F.col("_head").isNull() | (size < 4) | (group < 0), "a key that is cut short")
-        .when(two & (F.coalesce(second, F.lit(-1)) < 0), "a key that is cut short")
+        .when(size < 4, "a key that is cut short")
+        .when(~F.col("type").isin(*KINDS), F.lit(None))
+        .when((group < 0) | (two & (F.coalesce(second, F.lit(-1)) < 0)), "a key that is cut short")
         .when(size != expected, "a key of the wrong length")
         .when(F.col("group").isNull() | (two & F.col("_second").isNull()), "a key that is not UTF-8")
-        .when(F.col("type").isin(0, 1) & (F.col("partition") < 0), "a negative partition")
+        .when(commit & (F.col("partition") < 0), "a negative partition")
     )
 
 
@@ -182,7 +184,7 @@ def _value_problem() -> Column:
     size, version = F.col("_value_size"), F.col("_version")
     end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
     tail = F.when(version == 1, 8).otherwise(0)
-    return F.when(F.col("type").isin(0, 1) & F.col("value").isNotNull(), (
+    return F.when(F.col("_commit") & F.col("value").isNotNull(), (
         F.when(size < 2, "a value of one byte or none")
         .when(~version.isin(*_COMMIT_VERSIONS), "a value of an unknown version")
         .when(size < 20, "a value that is cut short")

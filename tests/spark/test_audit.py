@@ -166,8 +166,16 @@ def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     """Each own commit before the one in place is a rewind, our own write never is; every offset is accounted for."""
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
-    tables = Tables(spark, [back, Case((OURS, "control", "aborted", None, None, b""), held_back=3)])
+    rest = [
+        Case((OURS, "control", "aborted", None, None, b"")),
+        Case((None,)),
+        Case((b"",)),
+        Case((OURS,), held_back=3),
+    ]
+    tables = Tables(spark, [back, *rest])
     found = tables.proof()[0]
     assert (found.new, found.rewinds, found.commits, found.committed) == ("starts-at-snapshot", 2, 4, 29)
-    row = tables.evidence.orderBy("log_partition").collect()[1]
+    rows = tables.evidence.orderBy("log_partition").collect()
+    assert [row.whole for row in rows] == [True, False, False, False, False]
+    row = rows[1]
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)
