@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import open_offsets_topic
+from migrate_groups.cli.connect import Connection, open_offsets_topic
 from migrate_groups.cli.console import show, talk
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import HandOverBroken, InvalidInput, Undetermined, UsageError
@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from migrate_groups.plan.receipt import Receipt
     from migrate_groups.spark.audit_job import Audit
 
-# A log of fewer records is decoded sooner than Java has compiled what decodes it.
-_FEW_OFFSETS = 500_000
-
 Group = tuple[str, int, int]
 
 
 def audit(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate.")],
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     log: Annotated[
         Path | None,
         typer.Option("--log", metavar="DIR", help="Keep the landed log here; a later audit goes on from it."),
@@ -58,8 +57,9 @@ def audit(
     receipt, fences = _load(receipt_in(run_dir)), fence_parquet.load(run.fence)
     _check_fences(run_dir, receipt, fences)
     groups = _groups(receipt, fences)
+    connection = Connection(bootstrap_server, command_config, properties, timeout)
     with _folder(log) as folder:
-        landed = _land(bootstrap_server, timeout, receipt.cluster_id, len(fences[-1].ends), folder, groups)
+        landed = _land(connection, receipt.cluster_id, len(fences[-1].ends), folder, groups)
         found = _prove(receipt, groups, landed)
     from migrate_groups.show import audit as shown
 
@@ -123,16 +123,14 @@ def _folder(log: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _land(
-    bootstrap_server: str, timeout: str, cluster_id: str, partitions: int, folder: Path, groups: list[Group]
-) -> Landed:
+def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landed:
     from migrate_groups.files.landed_log import LandedLog
     from migrate_groups.migration.landing import land
 
     starts: dict[int, int] = {}
     for _, number, fence in groups:
         starts[number] = min(fence, starts.get(number, fence))
-    with open_offsets_topic(bootstrap_server, timeout) as (reader, topic):
+    with open_offsets_topic(connection) as (reader, topic):
         if reader.cluster_id() != cluster_id:
             raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
@@ -161,11 +159,12 @@ def _progress(what: str) -> Iterator[Progress]:
 def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
     log = landed.log
     ranges = [(number, log.starts[number], log.ends[number], held) for number, held in landed.held_back.items()]
-    few = sum(end - start for _, start, end, _ in ranges) < _FEW_OFFSETS
     talk("starting Spark on this machine")
-    from migrate_groups.spark.session import QUICK_START, local_session
+    from migrate_groups.sandbox.jars import user_cache
+    from migrate_groups.spark.session import SMALL, local_session
 
-    with local_session(jvm_options=QUICK_START if few else "") as spark:
+    small = sum(end - start for _, start, end, _ in ranges) < SMALL
+    with local_session(small=small, archives=user_cache() / "spark") as spark:
         from migrate_groups.spark.audit_job import run_audit
 
         return run_audit(spark, str(log.folder), _handed_over(receipt), groups, ranges)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import open_reader, open_writer
+from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, load_table, show, talk
 from migrate_groups.errors import Refused
 from migrate_groups.offsets.times import parse_duration
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def watch(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="A consumer group.")],
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     until: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A rewind or a snapshot: the log ends noted there; without it those of now."),
@@ -48,7 +50,7 @@ def watch(
     from migrate_groups.migration.watch import goals
 
     noted = None if until is None else goals(load_table(until), group)
-    with open_reader(bootstrap_server, request_timeout) as reader:
+    with open_reader(Connection(bootstrap_server, command_config, properties, request_timeout)) as reader:
         from migrate_groups.migration.take import take_snapshot
         from migrate_groups.migration.watch import watch as follow
 
@@ -66,7 +68,9 @@ def watch(
 def delete(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="A consumer group without members.")],
     *,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     timeout: options.Timeout = "60s",
@@ -81,11 +85,11 @@ def delete(
 
     options.all_groups([group], None)
     if dry_run:
-        with open_reader(bootstrap_server, timeout) as reader:
+        with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
             _show_what_would_go(reader, group)
         return
     check_can_ask(yes=yes)
-    with open_writer(bootstrap_server, timeout) as (writer, _):
+    with open_writer(Connection(bootstrap_server, command_config, properties, timeout)) as (writer, _):
         from migrate_groups.migration.delete import delete_group, what_would_go
 
         _show_what_would_go(writer, group)

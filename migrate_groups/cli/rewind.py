@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import open_reader
+from migrate_groups.cli.connect import Connection, open_reader
 from migrate_groups.cli.console import SystemClock, check_output, load_table, save_table, talk
 from migrate_groups.errors import UsageError
 from migrate_groups.offsets.target import PastEnd, ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
@@ -33,7 +33,9 @@ def rewind(
     ] = None,
     *,
     output: options.Output,
-    bootstrap_server: options.BootstrapServer,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
     to_datetime: Annotated[
         str | None, typer.Option(help="The first record at or after this: RFC 3339, or milliseconds since 1970.")
     ] = None,
@@ -87,7 +89,7 @@ def rewind(
     check_output(output, force=force)
     table = None if file is None else load_table(file)
     _echo(target, zone)
-    with open_reader(bootstrap_server, timeout) as reader:
+    with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
         from migrate_groups.migration.rewind import rewind as look_up
         from migrate_groups.show import replay
 
