@@ -15,6 +15,7 @@ from migrate_groups.text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from migrate_groups.cluster.ports import GroupReader
     from migrate_groups.migration.stop import Look, Progress
     from migrate_groups.offsets.snapshot import Snapshot
 
@@ -108,3 +109,11 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
     # Rich fills its columns with spaces, which a log or a pull request would show as changes.
     stream.write("".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines()))  # type: ignore[attr-defined]
     stream.flush()
+
+
+def warn_of_hidden_topics(reader: GroupReader) -> None:
+    """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
+    from migrate_groups.plan.checks.permission import sees_all
+
+    if not sees_all(reader.topic_names()):
+        talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

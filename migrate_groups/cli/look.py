@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader
-from migrate_groups.cli.console import SystemClock, check_output, save_table, show, talk, who_is_there
+from migrate_groups.cli.console import (
+    SystemClock,
+    check_output,
+    save_table,
+    show,
+    talk,
+    warn_of_hidden_topics,
+    who_is_there,
+)
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
-
-if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupReader
 
 
 def snapshot(
@@ -37,7 +42,7 @@ def snapshot(
         from migrate_groups.migration.take import take_snapshot
 
         taken = take_snapshot(reader, wanted, SystemClock())
-        _warn_of_hidden_topics(reader)
+        warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
     talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {output}")
 
@@ -62,7 +67,7 @@ def describe(
 
         described = [existing_group(reader, name) for name in wanted]
         taken = take_snapshot(reader, wanted, SystemClock())
-        _warn_of_hidden_topics(reader)
+        warn_of_hidden_topics(reader)
     for each in described:
         show(terminal.members(each), terminal.lag_by_partition(list(taken.keep({"group": [each.group]}).rows())), "")
 
@@ -93,14 +98,6 @@ def verify(
 
         how = Wait(wait=seconds, settle=quiet, progress=who_is_there())
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
-        _warn_of_hidden_topics(reader)
+        warn_of_hidden_topics(reader)
     which = f" {some(topic)} of" if topic else ""
     show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
-
-
-def _warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
-    from migrate_groups.plan.checks.permission import sees_all
-
-    if not sees_all(reader.topic_names()):
-        talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

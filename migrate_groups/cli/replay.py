@@ -11,7 +11,7 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import SystemClock, load_table, show, talk
+from migrate_groups.cli.console import SystemClock, load_table, show, talk, warn_of_hidden_topics
 from migrate_groups.errors import Refused
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
@@ -54,7 +54,10 @@ def watch(
         from migrate_groups.migration.take import take_snapshot
         from migrate_groups.migration.watch import watch as follow
 
-        wanted = noted or goals(take_snapshot(reader, [group], clock), group)
+        wanted = noted
+        if wanted is None:
+            wanted = goals(take_snapshot(reader, [group], clock), group)
+            warn_of_hidden_topics(reader)
         if wanted.unset:
             talk(f"not watched, without an offset to begin with: {some(wanted.unset)}")
         with shown_progress(group) as tell:
@@ -106,6 +109,7 @@ def _show_what_would_go(reader: GroupReader, group: str) -> None:
     from migrate_groups.show import terminal
 
     going = what_would_go(reader, group, SystemClock())
+    warn_of_hidden_topics(reader)
     show(terminal.lag_by_partition(list(going.rows())))
     talk(
         f"group {group}: {counted(len(going), 'committed offset')} would be gone; "

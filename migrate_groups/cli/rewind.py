@@ -11,7 +11,7 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader
-from migrate_groups.cli.console import SystemClock, check_output, load_table, save_table, talk
+from migrate_groups.cli.console import SystemClock, check_output, load_table, save_table, talk, warn_of_hidden_topics
 from migrate_groups.errors import UsageError
 from migrate_groups.offsets.target import PastEnd, ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.offsets.times import moment_before, parse_moment, parse_span, parse_zone, rfc_3339
@@ -145,8 +145,10 @@ def _rows(
 
     if group is not None:
         table = take_snapshot(reader, [group], clock)
+        warn_of_hidden_topics(reader)
     elif table is None:
         table = rows_of_topics(reader, selection.topics, clock)
+        warn_of_hidden_topics(reader)
     return select(table, selection)
 
 

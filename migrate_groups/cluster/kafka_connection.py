@@ -12,6 +12,7 @@ from kafka import KafkaAdminClient
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_client import CertificateRefused, Unreachable, open_client, refused
+from migrate_groups.cluster.security import Security
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class KafkaConnection:
         try:
             result: T = attempts(self._attempt, request, deadline)
         except (kafka_errors.KafkaError, OSError) as error:
-            raise self._explained(error, doing, needs) from error
+            raise explain(error, self._config.security, doing, needs) from error
         return result
 
     def run_once(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
@@ -86,17 +87,17 @@ class KafkaConnection:
     def _is_worth_another_try(self, error: BaseException) -> bool:
         return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))
 
-    def _explained(self, error: BaseException, doing: str, needs: str) -> MigrateGroupsError:
-        if isinstance(error, _HOPELESS):
-            return refused(error, self._config.security)
-        if isinstance(error, kafka_errors.AuthorizationError):
-            principal, lacking = self._config.security.principal, needs or "a permission"
-            return NotAuthorized(f"not authorized: {principal} lacks {lacking}; {_name(error)} while {doing}")
-        return explain(error, doing)
 
+def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
+    """Turn an error of kafka-python into one of this package.
 
-def explain(error: BaseException, doing: str) -> MigrateGroupsError:
-    """Turn an error of kafka-python into one of this package; ``doing`` completes "while …"."""
+    ``doing`` completes "while …", ``needs`` is the permission that it takes, as "Read on Group 'g'".
+    """
+    if isinstance(error, _HOPELESS):
+        return refused(error, security)
+    if isinstance(error, kafka_errors.AuthorizationError):
+        lacking = needs or "a permission"
+        return NotAuthorized(f"not authorized: {security.principal} lacks {lacking}; {_name(error)} while {doing}")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
         return ClusterUnavailable(f"these brokers are too old for {doing}: {error}")
     return ClusterUnavailable(f"the cluster did not answer while {doing}: {_text(error)}")

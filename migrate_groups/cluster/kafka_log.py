@@ -72,7 +72,8 @@ def with_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) ->
                         continue
                     del undecided[partition]
     except (kafka_errors.KafkaError, OSError) as error:
-        raise explain(error, "looking whether records are left") from error
+        needs = " and ".join(f"Read on Topic {topic!r}" for topic in sorted({each.topic for each in spans}))
+        raise explain(error, config.security, "looking whether records are left", needs) from error
     return frozenset(found | {TopicPartition(*partition) for partition in undecided})
 
 

@@ -18,11 +18,12 @@ from kafka.record import MemoryRecords
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection
 from migrate_groups.cluster.kafka_wire import Request
-from migrate_groups.cluster.ports import OFFSETS_TOPIC
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, Operation, Resource, ResourceType
 
 RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
 _READ_COMMITTED = 1
+_NEEDS = f"{Operation.READ} on {Resource(ResourceType.TOPIC, OFFSETS_TOPIC)}"
 _WAIT_SECONDS = 0.5
 _PARTITION_BYTES = 1024 * 1024
 _RESPONSE_BYTES = 4 * 1024 * 1024
@@ -84,7 +85,7 @@ class OffsetsTopicReader:
         positions, idle = dict(positions), 0
         while open_ends and idle < self._patience:
             wanted = {number: positions[number] for number in open_ends}
-            answers = self._connection.run(_fetch(wanted), doing=f"reading {OFFSETS_TOPIC}")
+            answers = self._connection.run(_fetch(wanted), doing=f"reading {OFFSETS_TOPIC}", needs=_NEEDS)
             records = [record for number in answers for record in _records(number, positions, answers[number])]
             idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
             for number, answer in answers.items():

@@ -27,7 +27,9 @@ def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE, Operation.DELETE})}
     lacking = missing(wanted, reader.permissions(wanted))
     if lacking:
-        raise NotAuthorized(f"not authorized: this principal lacks {', '.join(lacking)}; grant it these permissions")
+        raise NotAuthorized(
+            f"not authorized: {reader.principal} lacks {', '.join(lacking)}; grant it these permissions"
+        )
     taken = take_snapshot(reader, [group], clock)
     committed = [row for row in taken.rows() if row.offset is not None]
     return Snapshot.of_rows(committed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import pytest
 
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from tests.support.broker_world import broker_world
-from tests.support.cli import Cli, Here
-from tests.support.planning import connected
+from tests.support.broker_world import broker_world, wait_for_coordinators
+from tests.support.cli import Cli, CliHere
 from tests.support.secured import Secured, start_secured
 
 
@@ -33,14 +31,12 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A broker with a listener of every kind, whose coordinators answer."""
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
-        with connected(running.sandbox.bootstrap_servers) as client:
-            for group in string.ascii_lowercase:  # until every partition of the new offsets topic answers
-                client.committed_topics(group)
+        wait_for_coordinators(running.sandbox.bootstrap_servers)
         yield running
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
     """The command line in this process, in an empty folder: quicker than a process of its own."""
     monkeypatch.chdir(tmp_path)
-    return Here(monkeypatch, capfd, tmp_path)
+    return CliHere(tmp_path)

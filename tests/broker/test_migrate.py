@@ -7,55 +7,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
+from tests.support.cli import running
+from tests.support.old_group import Old
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
-
-
-class Old:
-    """A group ``big`` with two topics of two partitions, ten records each, and a spec that splits it."""
-
-    def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
-        self.world, self.group = world, world.name("big")
-        self.pay, self.find = (world.create_topic(2, topic=world.name(what)) for what in ("pay", "find"))
-        for topic in (self.pay, self.find):
-            for partition in (0, 1):
-                world.produce(topic, partition, 10)
-                world.commit(self.group, TopicPartition(topic, partition), 4 + partition)
-        rest = (
-            '[stay]\ntopics = ["find-*"]' if stay else f'[[target]]\ngroup = "{self.find_group}"\ntopics = ["find-*"]'
-        )
-        (cli.folder / "split.toml").write_text(
-            f'source = "{self.group}"\n[[target]]\ngroup = "{self.pay_group}"\ntopics = ["pay-*"]\n{rest}\n'
-            f'[options]\nsettle = "0s"\nguard = "0s"\n{options}\n'
-        )
-
-    @property
-    def pay_group(self) -> str:
-        return f"{self.group}-pay"
-
-    @property
-    def find_group(self) -> str:
-        return f"{self.group}-find"
-
-    def offsets(self, topic: str) -> dict[TopicPartition, int]:
-        return {tp: offset for tp, offset in self.world.committed(self.group).items() if tp.topic == topic}
-
-
-@contextmanager
-def running(cli, *arguments):
-    """Start a command, and kill it at the end if it still runs."""
-    process = cli.start(*arguments)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def outcomes(cli, name: str = "split.toml.run/receipt.json") -> set[str]:
@@ -122,24 +82,6 @@ def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
     assert "2 confirmed" in out
     assert world.committed(old.pay_group) == old.offsets(old.pay)
     assert {partition.topic for partition in consumer.assignment()} == {old.find}
-
-
-def test_a_commit_that_expires_during_the_wait(cli, world):
-    """An unsubscribed topic's commit that the broker expires meanwhile is named, and restored from the baseline."""
-    old = Old(cli, world, options='vanished = "restore"')
-    before = world.committed(old.group)
-    consumer = world.join(old.group, old.find)
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
-        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
-        for number in (0, 1):
-            world.let_expire(consumer, old.group, TopicPartition(old.pay, number))
-        world.leave(consumer)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert world.committed(old.pay_group) | world.committed(old.find_group) == before
-    assert old.offsets(old.pay) == {}
-    saved = json.loads((cli.folder / "split.toml.run" / "plan.json").read_text())
-    assert "2 commits gone since the snapshot" in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]
 
 
 def test_a_wait_that_runs_out_writes_nothing(cli, world):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from contextlib import closing
 
 import pytest
@@ -22,7 +21,7 @@ from migrate_groups.offsets.target import ToTime
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
 from migrate_groups.sandbox.broker import start_sandbox
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
@@ -41,9 +40,7 @@ def guarded(java, kafka_jars):
     }
     with start_sandbox(kafka_jars, java=java, settings=settings) as running:
         address = running.bootstrap_servers
-        with connected(address) as client:
-            for group in string.ascii_lowercase:  # until every partition of the new offsets topic answers
-                client.committed_topics(group)
+        wait_for_coordinators(address)
         with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
             yield world, client, admin
 

@@ -43,7 +43,7 @@ def client_properties(here):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_both_clients_and_kafkas_tool_take_the_same_file(
-    secured, here, topic, client_properties, mode, monkeypatch, caplog
+    secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
     """kafka-python writes and confluent-kafka reads it back; Kafka's tool, with the same file, sees the same offset."""
     caplog.set_level("DEBUG")
@@ -51,7 +51,7 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
     file, address = client_properties(properties), secured.address(listener)
     (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
     group = f"group of {mode}"
-    code, out, err = here(
+    code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", group, "--witness", "required", *NOW),
         *("--bootstrap-server", address, "--command-config", file),
     )
@@ -65,7 +65,8 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
     assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
     hidden = set(SECRETS.values())
     written = [path.read_text() for path in here.folder.iterdir() if path != file]
-    assert not [secret for secret in hidden if secret in out + err + caplog.text + "".join(written)]
+    all_that_was_said = "".join([out, err, caplog.text, *capfd.readouterr(), *written])
+    assert not [secret for secret in hidden if secret in all_that_was_said]
 
 
 def test_no_secret_is_in_the_process_list(secured):
@@ -89,7 +90,7 @@ def test_a_key_may_be_encrypted(secured, here, topic, client_properties, given):
     key = inline if given == "inline" else {"ssl_keystore_location": str(secured.folder / "locked.pem")}
     file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
     (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
-    code, out, err = here(
+    code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", f"locked {given}", "--witness", "required", *NOW),
         *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
     )
@@ -171,7 +172,9 @@ def test_what_is_wrong_is_said_as_it_is(secured, here, client_properties, case):
     address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
     file = client_properties(properties(secured))
     # A day: whatever waits for the end of it fails by the time-out of the run.
-    code, out, err = here("describe", "g", "--bootstrap-server", address, "--command-config", file, "--timeout", "1d")
+    code, out, err = here.outcome(
+        "describe", "g", "--bootstrap-server", address, "--command-config", file, "--timeout", "1d"
+    )
     assert (code, out) == (5, "")
     assert re.fullmatch(rf"error: .*{said}.*\n", err), err
     assert "hidden" not in err
@@ -189,7 +192,7 @@ def hung():
 def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
     """Also in the middle of its TLS handshake, where kafka-python alone waits for ever."""
     options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
-    code, _, err = here("describe", "g", *options)
+    code, _, err = here.outcome("describe", "g", *options)
     assert code == 5
     assert err == f"error: no bootstrap server can be reached ({hung}: nothing within 1 s); check --bootstrap-server\n"
 
@@ -197,7 +200,7 @@ def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
 def test_servers_that_hang_leave_time_for_the_others(secured, here, hung):
     """Each bootstrap server has its share of the time, so that one that answers is found among those that do not."""
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
-    code, _, err = here("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
+    code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err
 
 
@@ -209,7 +212,7 @@ def test_a_name_with_signs_that_scram_has_a_meaning_for(secured, here, topic, cl
         world.commit("g-scram", TopicPartition(topic, 0), 1)
     login = secured.login("SCRAM-SHA-256", "scram,=hidden", name)
     file = client_properties({"security_protocol": "SASL_PLAINTEXT"} | login)
-    _, _, err = here(
+    _, _, err = here.outcome(
         "describe", "g-scram", "--bootstrap-server", secured.address("SASL_PLAINTEXT"), "--command-config", file
     )
     assert f"not authorized: User:{name} lacks Describe on Group 'g-scram'" in err

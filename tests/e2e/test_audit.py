@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-import string
 from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.offsets_topic import OffsetsTopicReader, log_partition
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import fence_parquet
 from migrate_groups.sandbox.broker import start_sandbox
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli
 
 
@@ -124,7 +122,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
         broker_world(sandbox.bootstrap_servers) as world,
         closing(OffsetsTopicReader(ClientConfig(bootstrap_servers=sandbox.bootstrap_servers))) as topic,
     ):
-        until(lambda: offsets_topic_is_there(world))
+        wait_for_coordinators(sandbox.bootstrap_servers)
         cli = Cli(tmp_path, sandbox.bootstrap_servers)
         handed = HandedOver(cli, world)
         [fence] = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet")
@@ -148,14 +146,6 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
     assert not compacted["whole"]
     reasons = {each["reason"] for each in found["doubtful"] if each["group"] == handed.groups[0]}
     assert all(f"partition {number} of the log lacks" in reason for reason in reasons)
-
-
-def offsets_topic_is_there(world) -> bool:
-    """Ask about groups, which makes Kafka create the topic."""
-    try:
-        return all(world.committed(group) == {} for group in string.ascii_lowercase)
-    except (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError):
-        return False
 
 
 def test_without_a_fence_nothing_is_claimed(tmp_path, bootstrap_servers, world):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import string
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import confluent_kafka
 import tenacity
 from kafka import KafkaAdminClient
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
@@ -213,6 +215,22 @@ class BrokerWorld:
     @staticmethod
     def _value(message: confluent_kafka.Message | None) -> list[str]:
         return [] if message is None or message.error() else [message.value().decode()]
+
+
+def wait_for_coordinators(bootstrap_servers: str) -> None:
+    """Return once every partition of the offsets topic answers.
+
+    The first question about a group makes Kafka create that topic, and has no answer for a while. The groups that are
+    asked about here need every partition of it between them.
+    """
+    not_yet = (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError)
+    patience = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(not_yet),
+        stop=tenacity.stop_after_delay(_SECONDS),
+        wait=tenacity.wait_fixed(0.05),
+    )
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+        patience(admin.list_group_offsets, dict.fromkeys(string.ascii_lowercase))
 
 
 @contextmanager

@@ -8,10 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
-
-import pytest
 
 from migrate_groups.cli.app import main
 
@@ -78,9 +77,15 @@ class CliHere(Cli):
         self, *arguments: object, stdin: str = "", code: int = 0, seconds: float = _SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, and check its exit code; ``seconds`` is not watched over here."""
+        status, said, complained = self.outcome(*arguments, stdin=stdin)
+        assert status == code, f"exit {status}, expected {code}\n{said}\n{complained}"
+        return subprocess.CompletedProcess(sys.argv, code, said, complained)
+
+    def outcome(self, *arguments: object, stdin: str = "") -> tuple[int, str, str]:
+        """Run a command and return its exit code, its stdout and its stderr."""
         command = ["migrate-groups", *map(str, arguments)]
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        status: object = 0
+        status = 0
         with (
             mock.patch.dict(os.environ, self.environment, clear=True),
             mock.patch.object(sys, "argv", command),
@@ -92,26 +97,17 @@ class CliHere(Cli):
             try:
                 main()
             except SystemExit as exit_:
-                status = exit_.code or 0
+                status = int(exit_.code or 0)
         said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
-        assert status == code, f"exit {status}, expected {code}\n{said}\n{complained}"
-        return subprocess.CompletedProcess(command, code, said, complained)
+        return status, said, complained
 
 
-class Here:
-    """``migrate-groups`` in this process: where many commands are run, and none is killed or has a terminal."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
-        self.folder = folder
-        self._monkeypatch, self._capfd = monkeypatch, capfd
-        for name in [name for name in os.environ if name.startswith("MIGRATE_GROUPS_")]:
-            monkeypatch.delenv(name)
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        """Run a command and return its exit code, its stdout and its stderr."""
-        self._capfd.readouterr()
-        self._monkeypatch.setattr(sys, "argv", ["migrate-groups", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = self._capfd.readouterr()
-        return int(ended.value.code or 0), out, err
+@contextlib.contextmanager
+def running(cli: Cli, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, and kill it at the end if it still runs."""
+    process = cli.start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()

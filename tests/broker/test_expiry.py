@@ -1,0 +1,43 @@
+"""Commits that expire during a cut-over, on a broker that takes them away within a second, and not in ten minutes.
+
+It takes away empty groups without commits as fast, so it is not the broker that other tests share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from tests.support.broker_world import wait_for_coordinators
+from tests.support.cli import running
+from tests.support.old_group import Old
+
+
+@pytest.fixture(scope="module")
+def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
+    """The address of a Kafka that looks for expired commits every second."""
+    with start_sandbox(kafka_jars, java=java, settings={"offsets.retention.check.interval.ms": "1000"}) as sandbox:
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        yield sandbox.bootstrap_servers
+
+
+def test_a_commit_that_expires_during_the_wait(cli, world):
+    """An unsubscribed topic's commit that the broker expires meanwhile is named, and restored from the baseline."""
+    old = Old(cli, world, options='vanished = "restore"')
+    before = world.committed(old.group)
+    consumer = world.join(old.group, old.find)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        for number in (0, 1):
+            world.let_expire(consumer, old.group, TopicPartition(old.pay, number))
+        world.leave(consumer)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert world.committed(old.pay_group) | world.committed(old.find_group) == before
+    assert old.offsets(old.pay) == {}
+    saved = json.loads((cli.folder / "split.toml.run" / "plan.json").read_text())
+    assert "2 commits gone since the snapshot" in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]

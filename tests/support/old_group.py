@@ -1,0 +1,35 @@
+"""An old group on a broker, and the spec that splits it."""
+
+from __future__ import annotations
+
+from migrate_groups.cluster.ports import TopicPartition
+
+
+class Old:
+    """A group ``big`` with two topics of two partitions, ten records each, and a spec that splits it."""
+
+    def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
+        self.world, self.group = world, world.name("big")
+        self.pay, self.find = (world.create_topic(2, topic=world.name(what)) for what in ("pay", "find"))
+        for topic in (self.pay, self.find):
+            for partition in (0, 1):
+                world.produce(topic, partition, 10)
+                world.commit(self.group, TopicPartition(topic, partition), 4 + partition)
+        rest = (
+            '[stay]\ntopics = ["find-*"]' if stay else f'[[target]]\ngroup = "{self.find_group}"\ntopics = ["find-*"]'
+        )
+        (cli.folder / "split.toml").write_text(
+            f'source = "{self.group}"\n[[target]]\ngroup = "{self.pay_group}"\ntopics = ["pay-*"]\n{rest}\n'
+            f'[options]\nsettle = "0s"\nguard = "0s"\n{options}\n'
+        )
+
+    @property
+    def pay_group(self) -> str:
+        return f"{self.group}-pay"
+
+    @property
+    def find_group(self) -> str:
+        return f"{self.group}-find"
+
+    def offsets(self, topic: str) -> dict[TopicPartition, int]:
+        return {tp: offset for tp, offset in self.world.committed(self.group).items() if tp.topic == topic}
