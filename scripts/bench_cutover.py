@@ -5,8 +5,8 @@ many partitions, and has whole processes take turns, each from its start to its 
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
-- ``kafka``: ``kafka-consumer-groups`` four times: state, export, execute, describe
-- ``warm``: of a ``migrate`` that waits, the time from the last member's leaving to "written and read back"
+- ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
+- ``warm``: of a ``migrate`` that waits, the time from when the last member begins to leave to "written and read back"
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
 - ``kcl``, where it is on PATH: describe, seek, describe
 
@@ -43,8 +43,15 @@ from migrate_groups.sandbox.java import find_java
 _A_TOPIC = 100
 _OLD = "bench-old"
 _TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_AS_KAFKA_RUNS = (
+    *("-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"),
+    *("-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"),
+)
 _NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 _DONE = "START THE NEW GROUPS NOW"
+
+# As users have it: what Python has compiled is kept, whatever this process was told.
+_ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Measured(NamedTuple):
@@ -76,7 +83,7 @@ class Bench:
             self._admin.create_topics(
                 {topic: {"num_partitions": size, "replication_factor": 1} for topic, size in wanted.items()}
             )
-        self._admin.wait_for_topics(self.topics)
+        self._admin.wait_for_topics(self.topics, timeout_ms=600_000)
         producer = confluent_kafka.Producer({"bootstrap.servers": self.sandbox.bootstrap_servers, "linger.ms": 100})
         for topic, size in zip(self.topics, sizes, strict=True):
             for partition in range(size):
@@ -126,9 +133,14 @@ class Bench:
         return [sys.executable, "-m", "migrate_groups", *map(str, arguments), *server]
 
     def kafka(self, *arguments: str) -> Measured:
-        """Run Kafka's own tool, with the same quick JVM options as the sandbox."""
+        """Run Kafka's own tool."""
+        return run(self.kafka_command(*arguments))
+
+    def kafka_command(self, *arguments: str) -> list[str]:
+        """Return the command line of Kafka's own tool, with the JVM options of bin/kafka-run-class.sh."""
+        java, *_, class_path = self.sandbox.tool_command
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers, "--timeout", "120000")
-        return run([*self.sandbox.tool_command, _TOOL, *arguments, *server])
+        return [java, *_AS_KAFKA_RUNS, "-cp", class_path, _TOOL, *arguments, *server]
 
     @contextmanager
     def member(self) -> Iterator[confluent_kafka.Consumer]:
@@ -148,17 +160,17 @@ class Bench:
         yield consumer
 
 
-def run(command: list[str]) -> Measured:
-    """Run a process to its end. Exits where it failed."""
-    with tempfile.TemporaryFile() as output:
+def run(command: list[str], output: Path | None = None) -> Measured:
+    """Run a process to its end; ``output`` is the file that its stdout goes to. Exits where it failed."""
+    with output.open("wb") if output else tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(command, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            output.seek(0)
-            raise SystemExit(f"{' '.join(command)[:300]}\n{output.read().decode(errors='replace')[-2000:]}")
+            err.seek(0)
+            raise SystemExit(f"{' '.join(command)[:300]}\n{err.read().decode(errors='replace')[-2000:]}")
     return Measured(seconds, usage.ru_maxrss / 1024)
 
 
@@ -169,10 +181,14 @@ def cold(bench: Bench) -> Measured:
 
 
 def warm(bench: Bench) -> Measured:
-    """From the last member's leaving to the read-back by the second client, in a process that waits."""
+    """From the last member's leaving to the read-back by the second client, in a process that waits.
+
+    The time that the member takes to leave is in it.
+    """
     with bench.target() as group, bench.member() as member:
         process = subprocess.Popen(
             bench.command("migrate", bench.spec(group), *_NOW, "--wait", "120s"),
+            env=_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -181,8 +197,8 @@ def warm(bench: Bench) -> Measured:
         said = process.stderr
         if said is None or not any("with 1 member" in line for line in said):
             raise SystemExit("migrate did not wait")
-        member.close()
         left = time.perf_counter()
+        member.close()
         done = next((time.perf_counter() for line in said if _DONE in line), None)
         said.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -213,19 +229,13 @@ def kafka(bench: Bench) -> Measured:
 
 def exported_by_kafka(bench: Bench, file: Path) -> Measured:
     """Export by Kafka's own tool; it prints to stdout, which is the file."""
-    command = [*bench.sandbox.tool_command, _TOOL, "--reset-offsets", "--to-current", "--all-topics", "--export"]
-    command += ["--group", _OLD, "--bootstrap-server", bench.sandbox.bootstrap_servers, "--timeout", "120000"]
-    started = time.perf_counter()
-    with file.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output)
-        _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
+    to_current = ("--reset-offsets", "--to-current", "--all-topics", "--export", "--group", _OLD)
+    measured = run(bench.kafka_command(*to_current), file)
     lines = [line for line in file.read_text().splitlines() if line]
-    if process.returncode or len(lines) != bench.partitions:
+    if len(lines) != bench.partitions:
         raise SystemExit(f"Kafka exported {len(lines)} of {bench.partitions} partitions")
     file.write_text("".join(f"{line}\n" for line in lines))
-    return Measured(seconds, usage.ru_maxrss / 1024)
+    return measured
 
 
 def export(bench: Bench) -> Measured:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from migrate_groups.cluster.ports import GroupReader
-    from migrate_groups.migration.stop import Look, Progress
+    from migrate_groups.migration.stop import Progress
+    from migrate_groups.migration.take import Look
     from migrate_groups.offsets.snapshot import Snapshot
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.

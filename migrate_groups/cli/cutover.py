@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.cutover import Prepared
     from migrate_groups.offsets.fence import Fence
-    from migrate_groups.offsets.snapshot import Snapshot
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
     from migrate_groups.plan.receipt import Receipt
@@ -104,7 +103,7 @@ def migrate(
     if dry_run:
         with open_reader(connection) as reader:
             journal = Journal(run.receipt, HAND_OVER, dry_run=True)
-            _, prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
+            prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
         journal.earlier(prepared.plan)
         plans.show_plan(prepared.plan, prepared.named, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
@@ -115,7 +114,7 @@ def migrate(
     with run.opened(), open_writer(connection) as (writer, second):
         journal = Journal(run.receipt, HAND_OVER)
         resumed = journal.read()
-        baseline, shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
+        shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
 
         def show_plan(plan: Plan) -> None:
             plans.show_plan(plan, shown.named, output_format, plan_out, force=force)
@@ -127,12 +126,11 @@ def migrate(
             fences: list[Fence | None] = []
             stopped = _fencing(writer, once_stopped, fences)
             how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=stopped, earlier=resumed)
-            before, final = cut_over(writer, file.spec, baseline, shown, SystemClock(), how)
+            final = cut_over(writer, file.spec, shown, SystemClock(), how)
             journal.earlier(final.plan)
-            run.save(spec, before, final.named, final.plan)
             run.keep_fence(fences[0], resumed=resumed is not None)
             done = "written and read back: START THE NEW GROUPS NOW"
-            return carry_out(writer, second, final.plan, journal, done, partial(keep_after, writer, final.plan, run))
+            return carry_out(writer, second, final.plan, journal, done, partial(keep, writer, spec, final, run))
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
@@ -169,15 +167,24 @@ def _fencing(
     return stopped
 
 
-def keep_after(reader: GroupReader, plan: Plan, run: RunDir) -> None:
-    """Keep the new groups as they are now for ``reconcile``. They may start meanwhile: nothing waits for this."""
-    from migrate_groups.migration.take import take_snapshot
+def keep(reader: GroupReader, spec: Path, final: Prepared, run: RunDir, receipt: Receipt) -> None:
+    """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
 
-    groups = sorted({change.group for change in plan.changes})
+    They may start meanwhile: nothing waits for this, and so the ends of the logs, for the lag of the old group, are
+    read only now. Raises `InvalidInput` where the files can't be written.
+    """
+    from migrate_groups.migration.take import take_snapshot
+    from migrate_groups.offsets.snapshot import Snapshot
+
+    reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
-        run.save_after(take_snapshot(reader, groups, SystemClock()))
+        bounds = reader.log_bounds(reading.look.committed)
+        after = take_snapshot(reader, groups, SystemClock(), bounds) if receipt.is_whole else None
     except MigrateGroupsError as error:
+        bounds, after = reading.bounds, None
         talk(f"{run.after} was not written: {error}")
+    before = Snapshot.of_rows(replace(reading, bounds=bounds).rows())
+    run.save(spec, before, final.named, final.plan, after)
 
 
 def _prepare(
@@ -188,12 +195,12 @@ def _prepare(
     earlier: Receipt | None = None,
     *,
     hold: bool,
-) -> tuple[Snapshot, Prepared]:
+) -> Prepared:
     from migrate_groups.migration.cutover import prepare
 
-    baseline, prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier, hold=hold)
+    prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier, hold=hold)
     _check_approved(approved, prepared.plan, earlier)
-    return baseline, prepared
+    return prepared
 
 
 def _check_approved(path: Path | None, plan: Plan, earlier: Receipt | None) -> None:

@@ -96,7 +96,7 @@ def verify(
         from migrate_groups.migration.stop import Wait, prove_stopped
         from migrate_groups.offsets.selection import TopicPattern
 
-        how = Wait(wait=seconds, settle=quiet, progress=who_is_there())
+        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=who_is_there())
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
         warn_of_hidden_topics(reader)
     which = f" {some(topic)} of" if topic else ""

@@ -37,7 +37,8 @@ class Journal:
         self.path = path
         self.purpose = purpose
         self.failure = ""
-        self._begun = self._is_aside = False
+        self._recorded: Receipt | None = None
+        self._is_aside = False
 
     def read(self) -> Receipt | None:
         """Return the receipt that an earlier run for the same purpose has left.
@@ -81,17 +82,26 @@ class Journal:
         from migrate_groups.files import receipt_json
         from migrate_groups.files.safe_write import write_whole
 
+        if receipt == self._recorded:
+            return
         content = receipt_json.to_bytes(receipt)
         try:
-            if self._is_aside and not self._begun:
+            if self._is_aside and self._recorded is None:
                 name = f"{self.path.stem}.until-{receipt.started_at:%Y%m%dT%H%M%S.%fZ}.json"
                 self.path.rename(self.path.with_name(name))
             write_whole(self.path, lambda stream: stream.write(content), replace=True)
         except InvalidInput as error:
-            if not self._begun:
+            if self._recorded is None:
                 raise
-            self.failure = str(error)
-        self._begun = True
+            self.failure = f"the receipt could not be kept: {error}"
+        self._recorded = receipt
+
+    def keep(self, keep: Callable[[Receipt], object], receipt: Receipt) -> None:
+        """Have something else kept of a write that is done; ``failure`` tells where it can't be."""
+        try:
+            keep(receipt)
+        except InvalidInput as error:
+            self.failure = self.failure or f"not all could be kept of it: {error}"
 
 
 def check_can_ask(*, yes: bool) -> None:
@@ -132,9 +142,12 @@ def carry_out(
     plan: Plan,
     journal: Journal,
     done: str,
-    then: Callable[[], object] = lambda: None,
+    keep: Callable[[Receipt], object] = lambda receipt: None,
 ) -> Receipt:
-    """Write the plan, say ``done`` and do ``then`` once it is read back, watch the groups, and return the receipt."""
+    """Write the plan, say ``done`` once it is read back, ``keep`` what is to be kept, watch the groups.
+
+    Returns the receipt. What can't be kept is a failure of the journal.
+    """
     from migrate_groups.migration.guard import guard
     from migrate_groups.migration.write import apply_plan
 
@@ -143,10 +156,11 @@ def carry_out(
     earlier = journal.earlier(plan)
     try:
         receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier, journal.purpose)
-        if receipt.failed or receipt.source_moved:
+        if receipt.is_whole:
+            talk(done)
+        journal.keep(keep, receipt)
+        if not receipt.is_whole:
             return receipt
-        talk(done)
-        then()
         if plan.options.guard and any(change.source_group for change in plan.changes):
             talk(f"the old group is watched for {plan.options.guard:g} s")
             receipt = guard(writer, receipt, plan.options.guard, clock)
@@ -166,7 +180,7 @@ def finish(receipt: Receipt, journal: Journal, *, again: str = "the same command
     talk(f"receipt: {journal.path}")
     (talk if apart else show)(terminal.receipt(receipt))
     if journal.failure:
-        raise PartlyApplied(f"offsets were written, and the receipt could not be kept: {journal.failure}")
+        raise PartlyApplied(f"offsets were written, and {journal.failure}")
     if receipt.failed:
         raise PartlyApplied(f"{counted(len(receipt.failed), 'partition')} not confirmed; the receipt says which")
     if receipt.source_moved:

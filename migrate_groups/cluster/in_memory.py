@@ -167,9 +167,9 @@ class InMemoryCluster:
             for topic_id, logs in [self._topics[topic]]
         }
 
-    def committed_topics(self, group: str) -> frozenset[str]:
-        """See `GroupReader.committed_topics`."""
-        return frozenset(partition.topic for partition in self._committed(group))
+    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `GroupReader.all_committed`."""
+        return dict(self._committed(group))
 
     def committed(
         self, group: str, partitions: Collection[TopicPartition]
@@ -177,9 +177,15 @@ class InMemoryCluster:
         """See `OffsetsReader.committed`."""
         return {partition: self._committed(group).get(partition) for partition in partitions}
 
-    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+    def log_bounds(
+        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+    ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        return {partition: LogBounds(start=log.start, end=log.end) for partition, log in self._led(partitions)}
+        known = ends or {}
+        return {
+            partition: LogBounds(start=log.start, end=known.get(partition, log.end))
+            for partition, log in self._led(partitions)
+        }
 
     def offsets_at(
         self, partitions: Collection[TopicPartition], timestamp: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -23,25 +23,92 @@ _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 
 
-def log_bounds(
-    connection: KafkaConnection, partitions: Collection[TopicPartition]
-) -> Mapping[TopicPartition, LogBounds]:
-    """See `GroupReader.log_bounds`."""
-    answers = _list_offsets(connection, partitions, (wire.EARLIEST, wire.LATEST), doing="reading the log's ends")
-    return {partition: LogBounds(start=starts.offset, end=ends.offset) for partition, (starts, ends) in answers.items()}
+class Logs:
+    """Asks the leaders of partitions, which it remembers from one question to the next."""
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._connection = connection
+        self._leaders: dict[TopicPartition, int] = {}
+
+    def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, int]:
+        """Remember who leads, as a Metadata answer says, and return it; a partition without a leader is left out."""
+        leaders = {
+            TopicPartition(topic.name, partition.partition_index): partition.leader_id
+            for topic in topics
+            for partition in topic.partitions
+            if partition.leader_id >= 0
+        }
+        self._leaders |= leaders
+        return leaders
+
+    def bounds(
+        self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`; ``known`` are ends."""
+        doing = "reading the log's ends"
+        half = [partition for partition in partitions if partition in known]
+        whole = [partition for partition in partitions if partition not in known]
+        starts = self._list_offsets(half, (wire.EARLIEST,), doing=doing)
+        both = self._list_offsets(whole, (wire.EARLIEST, wire.LATEST), doing=doing)
+        return {
+            **{each: LogBounds(start=start.offset, end=known[each]) for each, (start,) in starts.items()},
+            **{each: LogBounds(start=start.offset, end=end.offset) for each, (start, end) in both.items()},
+        }
+
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], timestamp: int
+    ) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        if timestamp < 0:
+            raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {timestamp}")
+        answers = self._list_offsets(partitions, (timestamp,), doing="looking records up by time")
+        return {
+            partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
+            for partition, (found,) in answers.items()
+        }
+
+    def _list_offsets(
+        self, partitions: Collection[TopicPartition], timestamps: tuple[int, ...], *, doing: str
+    ) -> dict[TopicPartition, list[StampedOffset]]:
+        """Return what each partition's leader answers to these timestamps, where it answers to all of them."""
+        answers: dict[TopicPartition, list[StampedOffset]] = {}
+
+        async def ask(client: KafkaAdminClient) -> None:
+            known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
+            left = [partition for partition in partitions if partition not in answers]
+            if all(partition in known for partition in left):
+                await _ask(client, left, known, timestamps, answers)
+                left = [partition for partition in left if partition not in answers]
+            if left:  # a no counts only from those that lead now
+                topics = await wire.topics(client, {partition.topic for partition in left})
+                await _ask(client, left, self.learn(topics), timestamps, answers)
+            self._leaders = known | self._leaders
+
+        if partitions:
+            self._connection.run(ask, doing=doing)
+        return answers
 
 
-def offsets_at(
-    connection: KafkaConnection, partitions: Collection[TopicPartition], timestamp: int
-) -> Mapping[TopicPartition, StampedOffset | None]:
-    """See `GroupReader.offsets_at`."""
-    if timestamp < 0:
-        raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {timestamp}")
-    answers = _list_offsets(connection, partitions, (timestamp,), doing="looking records up by time")
-    return {
-        partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
-        for partition, (found,) in answers.items()
-    }
+async def _ask(
+    client: KafkaAdminClient,
+    partitions: Collection[TopicPartition],
+    leaders: Mapping[TopicPartition, int],
+    timestamps: tuple[int, ...],
+    answers: dict[TopicPartition, list[StampedOffset]],
+) -> None:
+    """Ask every leader all questions side by side, and add to the answers."""
+    led: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        if partition in leaders:
+            led[leaders[partition]].append(partition)
+    requests = [
+        [client._manager.send(wire.list_offsets(of_leader, timestamp), node_id=leader) for timestamp in timestamps]
+        for leader, of_leader in led.items()
+    ]
+    for asked in requests:
+        listed = [wire.listed_offsets(await response) for response in asked]
+        for partition in set(listed[0]).intersection(*listed[1:]):
+            answers[partition] = [each[partition] for each in listed]
 
 
 def with_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
@@ -75,39 +142,3 @@ def with_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) ->
         needs = " and ".join(f"Read on Topic {topic!r}" for topic in sorted({each.topic for each in spans}))
         raise explain(error, config.security, "looking whether records are left", needs) from error
     return frozenset(found | {TopicPartition(*partition) for partition in undecided})
-
-
-def _list_offsets(
-    connection: KafkaConnection, partitions: Collection[TopicPartition], timestamps: tuple[int, ...], *, doing: str
-) -> dict[TopicPartition, list[StampedOffset]]:
-    """Return what each partition's leader answers to these timestamps, where it answers to all of them."""
-    answers: dict[TopicPartition, list[StampedOffset]] = {}
-
-    async def ask(client: KafkaAdminClient) -> None:
-        leaders = await _leaders(client, [partition for partition in partitions if partition not in answers])
-        # Every leader is asked all questions side by side.
-        requests = [
-            [client._manager.send(wire.list_offsets(led, timestamp), node_id=leader) for timestamp in timestamps]
-            for leader, led in leaders.items()
-        ]
-        for asked in requests:
-            listed = [wire.listed_offsets(await response) for response in asked]
-            for partition in set(listed[0]).intersection(*listed[1:]):
-                answers[partition] = [each[partition] for each in listed]
-
-    connection.run(ask, doing=doing)
-    return answers
-
-
-async def _leaders(
-    client: KafkaAdminClient, partitions: Collection[TopicPartition]
-) -> Mapping[int, list[TopicPartition]]:
-    wanted = set(partitions)
-    leaders: dict[int, list[TopicPartition]] = defaultdict(list)
-    metadata: dict[str, Any] = await client._get_cluster_metadata(sorted({partition.topic for partition in wanted}))
-    for topic in metadata["topics"]:
-        for found in topic["partitions"]:
-            partition = TopicPartition(topic["name"], found["partition_index"])
-            if partition in wanted and found["leader_id"] >= 0:
-                leaders[found["leader_id"]].append(partition)
-    return leaders

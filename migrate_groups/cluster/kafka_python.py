@@ -12,12 +12,12 @@ import tenacity
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from migrate_groups.cluster import kafka_log as log
 from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.hold import Hold, hold, without_holder
 from migrate_groups.cluster.kafka_connection import KafkaConnection
+from migrate_groups.cluster.kafka_log import Logs, with_records
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
@@ -56,6 +56,7 @@ class KafkaPythonReader:
     ) -> None:
         self.principal = config.security.principal
         self._connection = KafkaConnection(config)
+        self._logs = Logs(self._connection)
         self._config = config
         self._describe_members = describe_members
         self._holder: str | None = None
@@ -91,22 +92,25 @@ class KafkaPythonReader:
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
         return {
-            topic["name"]: TopicDescription(
-                topic=topic["name"],
-                topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
-                partitions=tuple(sorted(partition["partition_index"] for partition in topic["partitions"])),
+            topic.name: TopicDescription(
+                topic=topic.name,
+                topic_id=str(topic.topic_id) if topic.topic_id else None,
+                partitions=tuple(sorted(partition.partition_index for partition in topic.partitions)),
             )
             for topic in self._metadata(topics)
         }
 
-    def committed_topics(self, group: str) -> frozenset[str]:
-        """See `GroupReader.committed_topics`."""
+    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `GroupReader.all_committed`."""
         answers = self._connection.run(
-            lambda client: wire.fetch_offsets(client, group, None, require_stable=False),
+            lambda client: wire.fetch_offsets(client, group, None, require_stable=True),
             doing=f"reading the committed offsets of group {group!r}",
             needs=_describe_group(group),
         )
-        return frozenset(partition.topic for partition in answers)
+        return {
+            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
+            for partition, answer in answers.items()
+        }
 
     def committed(
         self, group: str, partitions: Collection[TopicPartition]
@@ -141,19 +145,21 @@ class KafkaPythonReader:
         self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
         return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
 
-    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
+    def log_bounds(
+        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+    ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        return log.log_bounds(self._connection, partitions)
+        return self._logs.bounds(partitions, ends or {})
 
     def offsets_at(
         self, partitions: Collection[TopicPartition], timestamp: int
     ) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
-        return log.offsets_at(self._connection, partitions, timestamp)
+        return self._logs.offsets_at(partitions, timestamp)
 
     def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
         """See `GroupReader.with_records`."""
-        return log.with_records(self._config, spans)
+        return with_records(self._config, spans)
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""
@@ -175,19 +181,16 @@ class KafkaPythonReader:
         """See `GroupReader.offsets_retention`."""
         return self._connection.run(surroundings.offsets_retention, doing="asking how long offsets are kept")
 
-    def _metadata(self, topics: Iterable[str]) -> list[dict[str, Any]]:
-        names = sorted(set(topics))
+    def _metadata(self, topics: Iterable[str]) -> list[Any]:
+        names = set(topics)
         if not names:
             return []
-        metadata = self._connection.run(
-            lambda client: client._get_cluster_metadata(names), doing="asking for the topics' metadata"
+        answers = self._connection.run(
+            lambda client: wire.topics(client, names), doing="asking for the topics' metadata"
         )
-        self._check_visible(
-            topic["name"]
-            for topic in metadata["topics"]
-            if wire.has_error(topic, kafka_errors.TopicAuthorizationFailedError)
-        )
-        return [topic for topic in metadata["topics"] if topic["partitions"]]
+        self._check_visible(answer.name for answer in answers if wire.hides_topic(answer))
+        self._logs.learn(answers)
+        return [answer for answer in answers if answer.partitions]
 
     def _check_visible(self, hidden: Iterable[str]) -> None:
         """Raise `NotAuthorized` where a topic is hidden from this principal."""

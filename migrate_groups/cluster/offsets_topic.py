@@ -15,9 +15,9 @@ from kafka import KafkaAdminClient
 from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
+from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection
-from migrate_groups.cluster.kafka_wire import Request
 from migrate_groups.cluster.ports import OFFSETS_TOPIC, Operation, Resource, ResourceType
 
 RECORD, CONTROL, ABORTED = "record", "control", "aborted"
@@ -96,17 +96,16 @@ class OffsetsTopicReader:
             yield Piece(records, dict(positions))
 
 
-def _fetch(positions: Mapping[int, int]) -> Request[dict[int, Any]]:
+def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
     """Return what asks each leader once, for each partition's answer."""
 
     async def request(client: KafkaAdminClient) -> dict[int, Any]:
         leaders: dict[int, list[int]] = defaultdict(list)
-        metadata = await client._get_cluster_metadata([OFFSETS_TOPIC])
-        for topic in metadata["topics"]:
-            _raise_for(topic["error_code"], OFFSETS_TOPIC)
-            for found in topic["partitions"]:
-                if found["partition_index"] in positions:
-                    leaders[found["leader_id"]].append(found["partition_index"])
+        for topic in await wire.topics(client, [OFFSETS_TOPIC]):
+            _raise_for(topic.error_code, OFFSETS_TOPIC)
+            for found in topic.partitions:
+                if found.partition_index in positions:
+                    leaders[found.leader_id].append(found.partition_index)
         requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
         answers = {}
         for asked in requests:

@@ -195,15 +195,21 @@ class GroupReader(OffsetsReader, Protocol):
         """Describe topics; those that do not exist are left out. Never creates a topic."""
         ...
 
-    def committed_topics(self, group: str) -> frozenset[str]:
-        """Return the topics that the group has commits for.
+    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """Return what the group has committed, wherever that is; ``None``: a transactional commit is pending there.
 
-        A topic that this principal may not describe is missing here without an error (measured).
+        A topic that this principal may not describe is missing here without an error, and so is a partition whose first
+        commit is still pending (both measured): `committed` asks for what is missing.
         """
         ...
 
-    def log_bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
-        """Return both ends of each partition's log; a partition that does not exist or has no leader is left out."""
+    def log_bounds(
+        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+    ) -> Mapping[TopicPartition, LogBounds]:
+        """Return both ends of each partition's log; a partition that does not exist or has no leader is left out.
+
+        ends: log ends that were read before, and are good enough: they are returned as they are, and not asked for.
+        """
         ...
 
     def offsets_at(

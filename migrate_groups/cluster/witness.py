@@ -28,6 +28,7 @@ class Witness:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._child: _Child | None = None
+        self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
         """Start the child, without waiting for it."""
@@ -77,12 +78,14 @@ class Witness:
     def _ask(self, verb: str, **arguments: Any) -> Any:
         arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
         question = json.dumps({"verb": verb, "arguments": arguments})
-        answer = self._answer(question)
-        if answer is None:
-            self.close()
+        with self._one_at_a_time:
             answer = self._answer(question)
+            if answer is None:
+                self.close()
+                answer = self._answer(question)
+            if answer is None:
+                self.close()  # its late answer must not be taken for that to the next question
         if answer is None:
-            self.close()  # its late answer must not be taken for that to the next question
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
         if "TOPIC_AUTHORIZATION_FAILED" in answer.get("error", ""):
             principal, group = self._config.security.principal, arguments["group"]

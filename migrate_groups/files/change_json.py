@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, cast
 
 import msgspec
 
@@ -42,7 +42,7 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | Non
 
 def cells(change: Change) -> _Cells:
     """Return the values of a `ChangeJson`, in their order."""
-    before, after = committed_json(change.before), committed_json(change.after)
+    before, after = committed_cells(change.before, change.after)
     place = change.source_group, change.group, change.topic, change.partition
     return change.action, *place, before, after, change.source_offset
 
@@ -60,9 +60,9 @@ def value(found: ChangeJson) -> Change:
     )
 
 
-def committed_json(value: CommittedOffset | None) -> CommittedJson | None:
-    """Return a committed offset as JSON."""
-    return None if value is None else CommittedJson(value.offset, value.leader_epoch, value.metadata)
+def committed_cells(*values: CommittedOffset | None) -> tuple[CommittedJson | None, ...]:
+    """Return committed offsets as they are: msgspec writes a dataclass as it does a `CommittedJson`, by its fields."""
+    return cast("tuple[CommittedJson | None, ...]", values)
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:

@@ -80,7 +80,7 @@ def read(data: bytes, name: str) -> Receipt:
 
 
 def _entry(entry: Entry) -> _Entry:
-    own = tuple(map(change_json.committed_json, entry.own))
+    own = change_json.committed_cells(*entry.own)
     return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, own)
 
 

@@ -83,8 +83,8 @@ class RunDir:
         finally:
             lock.release()
 
-    def save(self, spec: Path, before: Snapshot, named: Snapshot, plan: Plan) -> None:
-        """Write what the write is made from, before it. What an earlier write left as `after` goes."""
+    def save(self, spec: Path, before: Snapshot, named: Snapshot, plan: Plan, after: Snapshot | None) -> None:
+        """Write what the write was made from, and what it came to; without that, what an earlier one left goes."""
         text = read_bytes(spec)
         write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
         tables.save(before, self.before, replace=True)
@@ -93,10 +93,8 @@ class RunDir:
         write_whole(self.plan, lambda file: file.write(document), replace=True)
         write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
         self.after.unlink(missing_ok=True)
-
-    def save_after(self, after: Snapshot) -> None:
-        """Write the new groups' snapshot."""
-        tables.save(after, self.after, replace=True)
+        if after is not None:
+            tables.save(after, self.after, replace=True)
 
     def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
         """Write this run's fence, after those of the runs that it resumes; None: nobody can tell any more."""

@@ -9,9 +9,9 @@ from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
-from migrate_groups.migration.stop import Look, Progress, Wait, prove_stopped
+from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
-from migrate_groups.migration.take import check_visible, take_snapshot
+from migrate_groups.migration.take import Look, Reading, check_visible, read_group
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
 from migrate_groups.plan.checks.hold import can_be_held
@@ -25,10 +25,14 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A snapshot whose rows name their new groups, the plan made from it, and what was asked for once."""
+    """A snapshot whose rows name their new groups, the plan made from it, and what was asked for.
+
+    reading: that of the old group that the snapshot is from. surroundings: what was asked for once.
+    """
 
     named: Snapshot
     plan: Plan
+    reading: Reading
     surroundings: Surroundings
 
 
@@ -53,8 +57,8 @@ def prepare(
     earlier: Receipt | None = None,
     *,
     hold: bool = False,
-) -> tuple[Snapshot, Prepared]:
-    """Return the old group's snapshot now, the baseline, and the provisional plan. Reads only.
+) -> Prepared:
+    """Return the old group's reading now, the baseline, and the provisional plan. Reads only.
 
     ``earlier`` is the receipt of a run that this one resumes. ``hold``: the old group is to be held, which is checked.
 
@@ -67,33 +71,34 @@ def prepare(
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in earlier.entries} if earlier else set()
     # A topic all of whose commits have expired since is in the receipt alone.
-    baseline = take_snapshot(
-        reader, [spec.source], clock, topics={topic for each in patterns for topic in each.matching(known)}
+    reading = read_group(
+        reader, spec.source, clock, topics={topic for each in patterns for topic in each.matching(known)}
     )
-    named = _as_the_earlier_run_knew(split(baseline, spec)[0], earlier, options)
+    named = _as_the_earlier_run_knew(split(Snapshot.of_rows(reading.rows()), spec)[0], earlier, options)
     surroundings = look_around(reader, list(named.rows()))
-    plan = make_plan(reader, named, options, earlier, surroundings)
+    plan = make_plan(reader, named, options, earlier, surroundings, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return baseline, Prepared(named=named, plan=plan, surroundings=surroundings)
+    return Prepared(named=named, plan=plan, reading=reading, surroundings=surroundings)
 
 
 def cut_over(
     reader: GroupReader,
     spec: SplitSpec,
-    baseline: Snapshot,
     shown: Prepared,
     clock: Clock,
     how: CutOver,
-) -> tuple[Snapshot, Prepared]:
-    """Wait for the stop, and return the final snapshot and the plan that is to be written.
+) -> Prepared:
+    """Wait for the stop, and return the final reading and the plan that is to be written.
+
+    The ends of the logs in it are those of the baseline where no offset lies beyond them.
 
     A group that keeps topics may live on; one that hands over everything must be Empty. Raises `Refused` when the wait
     runs out, a check forbids the write, or a topic came or went since the plan was shown; nothing is written.
     """
-    options = shown.plan.options
+    options, baseline = shown.plan.options, shown.reading
     moved = sorted({change.topic for change in shown.plan.changes})
     ends = EndsWhileConsumed.of(reader, baseline)
 
@@ -104,14 +109,15 @@ def cut_over(
     waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
     prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
-    final = take_snapshot(reader, [spec.source], clock, topics=moved)
-    named, _ = split(Snapshot.of_rows(_mended(final, baseline, ends)), spec)
+    known = {partition: bounds.end for partition, bounds in baseline.bounds.items()}
+    reading = read_group(reader, spec.source, clock, topics=moved, ends=known)
+    named, _ = split(Snapshot.of_rows(_mended(reading, baseline, ends)), spec)
     named = _as_the_earlier_run_knew(named, how.earlier, options)
-    named = Snapshot.of_rows(_added_from_their_start(named, baseline))
-    plan = make_plan(reader, named, options, how.earlier, shown.surroundings)
+    named = _added_from_their_start(named, baseline)
+    plan = make_plan(reader, named, options, how.earlier, shown.surroundings, reading)
     _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    return final, replace(shown, named=named, plan=plan)
+    return replace(shown, named=named, plan=plan, reading=reading)
 
 
 @dataclass(slots=True)
@@ -129,13 +135,11 @@ class EndsWhileConsumed:
     proven: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(reader: GroupReader, baseline: Snapshot) -> EndsWhileConsumed:
+    def of(reader: GroupReader, baseline: Reading) -> EndsWhileConsumed:
         """Return the ends of the baseline's partitions without a commit, which no later look has proved yet."""
-        rows = baseline.without_commit().rows()
-        return EndsWhileConsumed(
-            reader=reader,
-            unproven={row.topic_partition: row.log_end_offset for row in rows if row.log_end_offset is not None},
-        )
+        without = [partition for partition, committed in baseline.look.committed.items() if committed is None]
+        ends = {partition: baseline.bounds[partition].end for partition in without if partition in baseline.bounds}
+        return EndsWhileConsumed(reader=reader, unproven=ends)
 
     def seen(self, look: Look) -> None:
         """Take note of a look at the group."""
@@ -147,32 +151,31 @@ class EndsWhileConsumed:
             self.unproven = {**self.unproven, **{partition: ends.end for partition, ends in bounds.items()}}
 
 
-def _mended(final: Snapshot, baseline: Snapshot, ends: EndsWhileConsumed) -> Iterator[Row]:
+def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Iterator[Row]:
     """Yield the final rows with what only the time before the stop can tell.
 
     A commit that has vanished meanwhile (it expired when its topic was unsubscribed) is that of the baseline: the check
     of that name decides whether it is restored.
     """
-    before = {row.topic_partition: row for row in baseline.rows()}
-    recreated = {row.topic for row in final.rows() if _is_another(row, before.get(row.topic_partition))}
+    before, topics = baseline.look.committed, baseline.look.topics
+    recreated = [
+        name
+        for name, topic in final.look.topics.items()
+        if name in topics and topics[name].topic_id not in (None, topic.topic_id)
+    ]
     if recreated:
         raise Refused(
             f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
         )
     for row in final.rows():
-        earlier = before.get(row.topic_partition)
-        if row.offset is None and earlier is not None and earlier.offset is not None:
-            yield row._replace(offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata)
-        elif row.offset is None and row.topic_partition in ends.proven:
-            yield row._replace(group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
-        elif row.offset is None:
-            yield row._replace(log_end_offset=None)  # read after the stop: no end to start from
-        else:
+        if row.offset is not None:
             yield row
-
-
-def _is_another(row: Row, earlier: Row | None) -> bool:
-    return earlier is not None and earlier.topic_id is not None and earlier.topic_id != row.topic_id
+        elif (earlier := before.get(row.topic_partition)) is not None:
+            yield row._replace(offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata)
+        elif row.topic_partition in ends.proven:
+            yield row._replace(group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
+        else:
+            yield row._replace(log_end_offset=None)  # read after the stop: no end to start from
 
 
 def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: WriteOptions) -> Snapshot:
@@ -202,14 +205,16 @@ def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: 
     return Snapshot.of_rows(mended(row) for row in named.rows())
 
 
-def _added_from_their_start(named: Snapshot, baseline: Snapshot) -> Iterator[Row]:
-    """Yield the rows; partitions that were added since the baseline, which nobody has read, are set to their start."""
-    known = {row.topic_partition for row in baseline.rows()}
-    for row in named.rows():
-        if row.offset is None and row.topic_partition not in known:
-            yield row._replace(source_group=None, offset=row.log_start_offset)
-        else:
-            yield row
+def _added_from_their_start(named: Snapshot, baseline: Reading) -> Snapshot:
+    """Return the rows; partitions that were added since the baseline, which nobody has read, are set to their start."""
+    without = {row.topic_partition for row in named.without_commit().rows()}
+    added = without - baseline.look.committed.keys()
+    if not added:
+        return named
+    return Snapshot.of_rows(
+        row._replace(source_group=None, offset=row.log_start_offset) if row.topic_partition in added else row
+        for row in named.rows()
+    )
 
 
 def _refuse_other_topics(shown: Plan, plan: Plan) -> None:

@@ -85,7 +85,8 @@ def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list
     description = reader.describe_group(group)
     topics = {change.topic for change in changes}
     reasons = running(description, topics) if description.exists else []
-    if description.state not in ("Stable", "Empty") and reader.committed_topics(group) - topics:
+    rebalances = description.state not in ("Stable", "Empty")
+    if rebalances and {partition.topic for partition in reader.all_committed(group)} - topics:
         reasons = []  # it lives on with other topics, and rebalances for them: the next look tells who has what
     found = reader.committed(group, [change.topic_partition for change in changes])
     moved = [

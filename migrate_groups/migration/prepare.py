@@ -9,6 +9,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader
 from migrate_groups.errors import Refused
 from migrate_groups.migration.survey import survey
+from migrate_groups.migration.take import Reading
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.checks.run import run_checks
 from migrate_groups.plan.drift import Reasons, drift
@@ -26,13 +27,14 @@ def make_plan(
     options: WriteOptions,
     earlier: Receipt | None = None,
     surroundings: Surroundings | None = None,
+    reading: Reading | None = None,
 ) -> Plan:
     """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
 
-    ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` are those that are known already. Raises
-    as `GroupReader`; writes nothing.
+    ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` and ``reading`` are what is known
+    already (`survey`). Raises as `GroupReader`; writes nothing.
     """
-    return _make(reader, snapshot, options, earlier, surroundings)[0]
+    return _make(reader, snapshot, options, earlier, surroundings, reading)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -72,9 +74,10 @@ def _make(
     options: WriteOptions,
     earlier: Receipt | None = None,
     surroundings: Surroundings | None = None,
+    reading: Reading | None = None,
 ) -> tuple[Plan, list[Row], Survey]:
     rows = list(snapshot.at_one_moment().rows())
-    facts = survey(reader, rows, surroundings)
+    facts = survey(reader, rows, surroundings, reading)
     changes = propose(rows, facts, options)
     checks = run_checks(rows, changes, facts, options, earlier)
     return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), rows, facts

@@ -1,7 +1,8 @@
 """The proof of a stop: nobody is there, and no offset moves.
 
 Empty alone is no proof: a simple consumer commits without being a member, and a member over max.poll.interval.ms or a
-restarted replica comes back (all measured). So a group is looked at twice, ``settle`` apart.
+restarted replica comes back (all measured). So a group is looked at twice, ``settle`` apart; where that is 0, whoever
+comes back is seen by what comes after: the checks of the write, and the look at the old group after it.
 """
 
 from __future__ import annotations
@@ -10,22 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, GroupReader, TopicPartition
+from migrate_groups.cluster.ports import GroupDescription, GroupReader
 from migrate_groups.errors import Refused
-from migrate_groups.migration.take import check_visible, existing_group, topics_of
+from migrate_groups.migration.take import Look, check_visible, existing_group, look_at, own_topics
 from migrate_groups.offsets.selection import TopicPattern, matching_topics
 from migrate_groups.plan.checks.source import running
 from migrate_groups.text import counted, some
 
-_POLL_SECONDS = 0.25
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """A group at one moment: its coordinator's description, and what it has committed on the topics in question."""
-
-    description: GroupDescription
-    committed: Mapping[TopicPartition, CommittedOffset | None]
+_POLL_SECONDS = 0.05
 
 
 # Why each group still runs (empty: it has stopped), the looks at them, and how many seconds have passed.
@@ -36,16 +29,18 @@ Progress = Callable[[Mapping[str, list[str]], Mapping[str, Look], float], None]
 class Wait:
     """How a stop is waited for.
 
-    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. progress: told at each look.
+    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. offsets: read them where nothing
+    is to be settled either, which waits for pending transactional commits. progress: told at each look.
     """
 
     wait: float = 0.0
     settle: float = 10.0
+    offsets: bool = False
     progress: Progress = lambda reasons, looks, seconds: None
 
 
-# Which of the topics of a group are in question; None: all of them, and then nobody may be in the group at all.
-Choice = Callable[[Collection[str]], Collection[str]] | None
+# Which topics of a group are in question; None: all of them, and then nobody may be in the group at all.
+InQuestion = Callable[[GroupReader, GroupDescription], set[str] | None]
 
 
 def prove_stopped(
@@ -67,10 +62,15 @@ def prove_stopped(
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
-    choice: Choice = (lambda present: matching_topics(present, patterns)) if patterns else None
-    choice = (lambda present: topics) if topics else choice
+
+    def in_question(reader: GroupReader, description: GroupDescription) -> set[str] | None:
+        if patterns:
+            return set(matching_topics(own_topics(reader, description), patterns))
+        return set(topics) or None
+
     while True:
-        reasons, looks = _look_twice(reader, groups, clock, how, choice)
+        looked = clock.monotonic()
+        reasons, looks = _look_twice(reader, groups, clock, how, in_question)
         passed = clock.monotonic() - started
         how.progress(reasons, looks, passed)
         if not any(reasons.values()):
@@ -79,21 +79,24 @@ def prove_stopped(
             found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
             waited = f" after {passed:.0f} s" if how.wait else ""
             raise Refused(f"not stopped{waited}: {found}")
-        clock.sleep(min(_POLL_SECONDS, how.wait - passed))
+        took = clock.monotonic() - looked
+        clock.sleep(min(max(_POLL_SECONDS, took), how.wait - passed))
 
 
 def _look_twice(
-    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, choice: Choice
+    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, in_question: InQuestion
 ) -> tuple[dict[str, list[str]], dict[str, Look]]:
-    first = {group: _look(reader, group, choice) for group in groups}
-    reasons = {group: _why_running(look, choice) for group, look in first.items()}
-    if any(reasons.values()):
-        return reasons, first
+    first = {group: _look(reader, group, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
+    if not how.settle or any(why for why, _ in first.values()):
+        return _apart(first)
     clock.sleep(how.settle)
-    second = {group: _look(reader, group, choice) for group in groups}
-    return {
-        group: _why_running(second[group], choice) + moved_between(first[group], second[group]) for group in groups
-    }, second
+    second = {group: _look(reader, group, in_question, offsets=True) for group in groups}
+    reasons, looks = _apart(second)
+    return {group: why or moved_between(first[group][1], looks[group]) for group, why in reasons.items()}, looks
+
+
+def _apart(found: Mapping[str, tuple[list[str], Look]]) -> tuple[dict[str, list[str]], dict[str, Look]]:
+    return {group: why for group, (why, _) in found.items()}, {group: look for group, (_, look) in found.items()}
 
 
 def moved_between(first: Look, second: Look) -> list[str]:
@@ -113,16 +116,14 @@ def moved_between(first: Look, second: Look) -> list[str]:
     return reasons
 
 
-def _look(reader: GroupReader, group: str, choice: Choice) -> Look:
+def _look(reader: GroupReader, group: str, in_question: InQuestion, *, offsets: bool) -> tuple[list[str], Look]:
+    """Return why a group still runs, and the look at it: where it has stopped, with its offsets if they are wanted."""
     description = existing_group(reader, group)
     if not description.is_consumer_group:
         kind = f"{description.group_type} {description.protocol_type}".strip()
         raise Refused(f"group {group!r} is not a consumer group but {kind}")
-    present = topics_of(reader, description)
-    described = reader.describe_topics(present if choice is None else choice(present))
-    partitions = [TopicPartition(name, number) for name, topic in described.items() for number in topic.partitions]
-    return Look(description=description, committed=reader.committed(group, partitions))
-
-
-def _why_running(look: Look, choice: Choice) -> list[str]:
-    return running(look.description, None if choice is None else {partition.topic for partition in look.committed})
+    topics = in_question(reader, description)
+    reasons = running(description, topics)
+    if reasons or not offsets:
+        return reasons, Look(description=description, topics={}, committed={})
+    return [], look_at(reader, description, lambda own: own if topics is None else topics)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from migrate_groups.cluster.ports import GroupReader, Operation, Resource, TopicPartition
+from migrate_groups.cluster.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupReader,
+    Operation,
+    Resource,
+    TopicDescription,
+    TopicPartition,
+)
 from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.take import Reading
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks.permission import hidden, missing, needed
 from migrate_groups.plan.survey import Surroundings, Survey
@@ -42,29 +50,49 @@ def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
     )
 
 
-def survey(reader: GroupReader, rows: Sequence[Row], surroundings: Surroundings | None = None) -> Survey:
+def survey(
+    reader: GroupReader,
+    rows: Sequence[Row],
+    surroundings: Surroundings | None = None,
+    reading: Reading | None = None,
+) -> Survey:
     """Return the facts about the groups, topics and partitions of these rows, each of which names its group.
 
-    ``surroundings`` are those that are known already; where they lack a group or topic they are looked at anew. Every
-    partition of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission.
-    Raises as `look_around`.
+    ``surroundings`` are those that are known already; where they lack a group or topic they are looked at anew.
+    ``reading`` is that of the group that the rows are from, read just now, which is not read once more. Every partition
+    of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as
+    `look_around`.
     """
     if surroundings is None or not needed(rows).keys() <= surroundings.permissions.keys():
         surroundings = look_around(reader, rows)
-    topics = reader.describe_topics({row.topic for row in rows})
-    wanted: dict[str, set[TopicPartition]] = defaultdict(set)
-    for row in rows:
-        partitions = topics[row.topic].partitions if row.topic in topics else ()
-        asked = {row.topic_partition, *(TopicPartition(row.topic, partition) for partition in partitions)}
-        for group in (row.group, row.source_group):
-            if group is not None:
-                wanted[group] |= asked
-    existing = {TopicPartition(name, partition) for name, topic in topics.items() for partition in topic.partitions}
+    looks = {reading.look.description.group: reading.look} if reading else {}
+    topics = reading.look.topics if reading else reader.describe_topics({row.topic for row in rows})
+    involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
+    groups = {group: looks[group].description if group in looks else reader.describe_group(group) for group in involved}
     return Survey(
-        cluster_id=reader.cluster_id(),
-        groups={group: reader.describe_group(group) for group in wanted},
-        committed={group: reader.committed(group, partitions) for group, partitions in wanted.items()},
+        cluster_id=reading.cluster_id if reading else reader.cluster_id(),
+        groups=groups,
+        committed={
+            group: looks[group].committed if group in looks else _committed(reader, described, rows, topics)
+            for group, described in groups.items()
+        },
         topics=topics,
-        bounds=reader.log_bounds(existing),
+        bounds=reading.bounds if reading else reader.log_bounds(_partitions(topics)),
         surroundings=surroundings,
     )
+
+
+def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+
+
+def _committed(
+    reader: GroupReader, group: GroupDescription, rows: Sequence[Row], topics: Mapping[str, TopicDescription]
+) -> Mapping[TopicPartition, CommittedOffset | None]:
+    """Return what a group has committed on all partitions of the topics that these rows give to it or take from it."""
+    if not group.exists:
+        return {}
+    own = [row for row in rows if group.group in (row.group, row.source_group)]
+    names = {row.topic for row in own}
+    there = _partitions({name: topic for name, topic in topics.items() if name in names})
+    return reader.committed(group.group, dict.fromkeys([*there, *(row.topic_partition for row in own)]))

@@ -2,29 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupDescription, GroupReader, TopicPartition
+from migrate_groups.cluster.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupReader,
+    LogBounds,
+    TopicDescription,
+    TopicPartition,
+)
 from migrate_groups.errors import GroupNotFound, Refused, UsageError
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.text import some
 
 
-def take_snapshot(reader: GroupReader, groups: Sequence[str], clock: Clock, *, topics: Iterable[str] = ()) -> Snapshot:
-    """Return a snapshot of these groups.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A group at one moment: its coordinator's description, and what it has committed on the topics in question.
 
-    One row for every partition of every topic that a group has a commit, an assignment or a subscription for, and of
-    ``topics``.
+    Every partition of each of the topics is in ``committed``, None where nothing is.
+    """
+
+    description: GroupDescription
+    topics: Mapping[str, TopicDescription]
+    committed: Mapping[TopicPartition, CommittedOffset | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A look at a group, with the ends of the logs, and where and when that was read."""
+
+    cluster_id: str
+    taken_at: datetime
+    look: Look
+    bounds: Mapping[TopicPartition, LogBounds]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a snapshot's rows."""
+        group, topics = self.look.description, self.look.topics
+        for partition, offset in self.look.committed.items():
+            ends = self.bounds.get(partition)
+            yield Row(
+                cluster_id=self.cluster_id,
+                taken_at=self.taken_at,
+                group=group.group,
+                source_group=None,
+                group_state=group.state,
+                group_type=group.group_type,
+                topic=partition.topic,
+                topic_id=topics[partition.topic].topic_id,
+                partition=partition.partition,
+                offset=offset.offset if offset else None,
+                leader_epoch=offset.leader_epoch if offset else None,
+                metadata=offset.metadata if offset else "",
+                log_start_offset=ends.start if ends else None,
+                log_end_offset=ends.end if ends else None,
+            )
+
+
+def take_snapshot(
+    reader: GroupReader,
+    groups: Sequence[str],
+    clock: Clock,
+    bounds: Mapping[TopicPartition, LogBounds] | None = None,
+) -> Snapshot:
+    """Return a snapshot of these groups; ``bounds`` were read just now, and are not read once more.
+
+    One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Raises as
+    `read_group`.
+    """
+    described = [_committing_group(reader, group) for group in dict.fromkeys(groups)]
+    cluster_id = reader.cluster_id()
+    readings = []
+    for group in described:
+        look, taken_at = look_at(reader, group, frozenset), clock.now()
+        known = {partition: bounds[partition] for partition in look.committed if bounds and partition in bounds}
+        rest = [partition for partition in look.committed if partition not in known]
+        found = {**known, **(reader.log_bounds(rest) if rest else {})}
+        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, look=look, bounds=found))
+    return Snapshot.of_rows(row for reading in readings for row in reading.rows())
+
+
+def read_group(
+    reader: GroupReader,
+    group: str,
+    clock: Clock,
+    *,
+    topics: Iterable[str] = (),
+    ends: Mapping[TopicPartition, int] | None = None,
+) -> Reading:
+    """Read a group's own topics and these ``topics``; ``ends`` are log ends that were read before.
+
+    A log's end moves on. An offset that was committed within a former end is within the log's, so that those ends are
+    read anew that an offset lies beyond, and no others.
+
     Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
     """
-    described = [existing_group(reader, group) for group in dict.fromkeys(groups)]
-    share = [group.group for group in described if group.group_type == "share"]
-    if share:
-        raise Refused(f"group {some(share)} is a share group: it commits no offsets of its own (KIP-932)")
-    cluster_id = reader.cluster_id()
-    return Snapshot.of_rows(row for group in described for row in _rows(reader, group, cluster_id, clock, topics))
+    look = look_at(reader, _committing_group(reader, group), frozenset(topics).union)
+    taken_at = clock.now()
+    within = {
+        partition: ends[partition]
+        for partition, committed in look.committed.items()
+        if ends and partition in ends and (committed is None or committed.offset <= ends[partition])
+    }
+    return Reading(
+        cluster_id=reader.cluster_id(),
+        taken_at=taken_at,
+        look=look,
+        bounds=reader.log_bounds(look.committed, within),
+    )
+
+
+def look_at(
+    reader: GroupReader, description: GroupDescription, choice: Callable[[Collection[str]], Collection[str]]
+) -> Look:
+    """Return what a group has committed on topics that are chosen among its own.
+
+    Its own are those that it has a commit, an assignment or a subscription for. Raises as `GroupReader`.
+    """
+    everywhere = reader.all_committed(description.group)
+    topics = reader.describe_topics(choice(_own(everywhere, description)))
+    partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    # What is not among all commits may be pending there.
+    rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])
+    return Look(
+        description=description,
+        topics=topics,
+        committed={each: everywhere.get(each) or rest[each] for each in partitions},
+    )
+
+
+def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
+    """Return every topic that a group has a commit, an assignment or a subscription for. Raises as `GroupReader`."""
+    return _own(reader.all_committed(description.group), description)
+
+
+def _own(committed: Iterable[TopicPartition], description: GroupDescription) -> frozenset[str]:
+    return frozenset(partition.topic for partition in committed).union(*(each.topics for each in description.members))
+
+
+def _committing_group(reader: GroupReader, group: str) -> GroupDescription:
+    description = existing_group(reader, group)
+    if description.group_type == "share":
+        raise Refused(f"group {group} is a share group: it commits no offsets of its own (KIP-932)")
+    return description
 
 
 def existing_group(reader: GroupReader, group: str) -> GroupDescription:
@@ -37,44 +162,9 @@ def existing_group(reader: GroupReader, group: str) -> GroupDescription:
     return description
 
 
-def topics_of(reader: GroupReader, group: GroupDescription) -> frozenset[str]:
-    """Return every topic that the group has a commit, an assignment or a subscription for."""
-    return reader.committed_topics(group.group).union(*(member.topics for member in group.members))
-
-
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
     """Ask for every topic that a pattern names, of which a group's own answers leave out those without Describe.
 
     Raises `NotAuthorized`, naming them; and as `GroupReader`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})
-
-
-def _rows(
-    reader: GroupReader, group: GroupDescription, cluster_id: str, clock: Clock, topics: Iterable[str]
-) -> Iterator[Row]:
-    described = reader.describe_topics(topics_of(reader, group).union(topics))
-    partitions = [
-        TopicPartition(name, partition) for name, topic in described.items() for partition in topic.partitions
-    ]
-    committed = reader.committed(group.group, partitions)
-    taken_at = clock.now()
-    bounds = reader.log_bounds(partitions)
-    for partition in partitions:
-        offset, ends = committed[partition], bounds.get(partition)
-        yield Row(
-            cluster_id=cluster_id,
-            taken_at=taken_at,
-            group=group.group,
-            source_group=None,
-            group_state=group.state,
-            group_type=group.group_type,
-            topic=partition.topic,
-            topic_id=described[partition.topic].topic_id,
-            partition=partition.partition,
-            offset=offset.offset if offset else None,
-            leader_epoch=offset.leader_epoch if offset else None,
-            metadata=offset.metadata if offset else "",
-            log_start_offset=ends.start if ends else None,
-            log_end_offset=ends.end if ends else None,
-        )

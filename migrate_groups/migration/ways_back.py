@@ -143,7 +143,11 @@ def _old_group_still_there(reader: GroupReader, written: Sequence[Entry]) -> Che
     for change in (entry.change for entry in written):
         if change.source_group is not None:
             topics.setdefault(change.source_group, set()).add(change.topic)
-    gone = [group for group, handed_over in topics.items() if not handed_over & reader.committed_topics(group)]
+    gone = [
+        group
+        for group, handed_over in topics.items()
+        if handed_over.isdisjoint(partition.topic for partition in reader.all_committed(group))
+    ]
     return _check("old group", gone, "its offsets were deleted; hand-back sets them anew", "it has its offsets yet")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +27,11 @@ from migrate_groups.plan.receipt import HAND_OVER, Entry, Outcome, Purpose, Rece
 _MOST_BYTES = 500_000
 _BYTES_A_PARTITION = 44
 
+_MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
+
 Record = Callable[[Receipt], None]
+# What the second client sees of each group, or why it sees nothing.
+Seen = dict[str, Mapping[TopicPartition, CommittedOffset | None] | Exception]
 
 
 def apply_plan(
@@ -39,31 +45,34 @@ def apply_plan(
 ) -> Receipt:
     """Write a plan, read it back with both clients, and return the receipt.
 
-    ``record`` gets the receipt before the first request and after every answer. ``witness`` None does without the
-    second client. ``earlier`` is the receipt of a run of the same intent that this one resumes. Never raises for a
-    partition: the receipt says what became of each.
+    ``record`` gets the receipt before every request, and when all was read back. ``witness`` None does without the
+    second client, which is asked while the first one reads back. ``earlier`` is the receipt of a run of the same intent
+    that this one resumes. Never raises for a partition: the receipt says what became of each.
     """
     receipt = Receipt.of(plan, clock.now(), purpose)
     if earlier is not None:
         receipt = _read_back(writer, receipt.resuming(earlier))
     record(receipt)
+    asked: _Asked | None = None
     for attempt in (1, 2):
         todo = {entry.change.order: entry for entry in receipt.entries if _to_attempt(entry, attempt)}
-        for group, batch in batches([entry.change for entry in todo.values()]):
+        for number, (group, batch) in enumerate(batches([entry.change for entry in todo.values()])):
+            if number:
+                record(receipt)
             answers = _send(writer, group, batch)
-            asked = [todo[change.order] for change in batch]
             receipt = receipt.updated(
                 {
-                    entry.change.order: _answered(entry, answers[entry.change.topic_partition], attempt)
-                    for entry in asked
+                    change.order: _answered(todo[change.order], answers[change.topic_partition], attempt)
+                    for change in batch
                 }
             )
+        if todo or attempt == 1:
+            asked = _Asked(witness, receipt) if witness else None
+            receipt = _read_back(writer, receipt)
             record(receipt)
-        receipt = _read_back(writer, receipt)
-        record(receipt)
-    if witness is not None:
-        receipt = _witnessed(witness, receipt, plan.options)
     receipt = look_at_sources(writer, receipt)
+    if asked:
+        receipt = _witnessed(asked.answers(), receipt, plan.options)
     record(receipt)
     return receipt
 
@@ -132,14 +141,35 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     return replace(entry, outcome=Outcome.REFUSED, error=f"read back as {_offset(now)}: somebody else has committed")
 
 
-def _witnessed(witness: OffsetsReader, receipt: Receipt, options: WriteOptions) -> Receipt:
+class _Asked:
+    """The second client, asked in the background for what it sees of everything that may have been written."""
+
+    def __init__(self, witness: OffsetsReader, receipt: Receipt) -> None:
+        self._answers: queue.SimpleQueue[Seen] = queue.SimpleQueue()
+        groups = _by_group([entry for entry in receipt.entries if entry.outcome in _MAY_BE_THERE])
+        threading.Thread(target=self._ask, args=(witness, groups), daemon=True).start()
+
+    def answers(self) -> Seen:
+        """Wait, and return what it sees of each group, or why it does not."""
+        return self._answers.get()
+
+    def _ask(self, witness: OffsetsReader, groups: Mapping[str, list[Entry]]) -> None:
+        seen: Seen = {}
+        for group, entries in groups.items():
+            try:
+                seen[group] = witness.committed(group, [entry.change.topic_partition for entry in entries])
+            except Exception as error:  # noqa: BLE001  whatever it is, the write is done, and somebody waits here
+                seen[group] = error
+        self._answers.put(seen)
+
+
+def _witnessed(seen: Seen, receipt: Receipt, options: WriteOptions) -> Receipt:
     settled = [entry for entry in receipt.entries if entry.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
     entries = {}
     for group, of_group in _by_group(settled).items():
-        try:
-            found = witness.committed(group, [entry.change.topic_partition for entry in of_group])
-        except (ClusterUnavailable, Refused) as error:
-            remark = f"group {group!r} was confirmed by one client only: {error}"
+        found = seen.get(group, {})
+        if isinstance(found, Exception):
+            remark = f"group {group!r} was confirmed by one client only: {found}"
             receipt = receipt.remarked(remark)
             if options.witness == "required":
                 entries.update(
@@ -147,9 +177,9 @@ def _witnessed(witness: OffsetsReader, receipt: Receipt, options: WriteOptions) 
                 )
             continue
         for entry in of_group:
-            seen = found[entry.change.topic_partition]
-            if _comparable(seen) != _comparable(entry.change.after):
-                difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(seen)}"
+            witnessed = found.get(entry.change.topic_partition)
+            if _comparable(witnessed) != _comparable(entry.change.after):
+                difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
                 entries[entry.change.order] = replace(entry, outcome=Outcome.UNKNOWN, error=difference)
     return receipt.updated(entries)
 

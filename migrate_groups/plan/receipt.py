@@ -123,7 +123,7 @@ class Receipt:
         """Return the changes of topics that a group hands over, each with that group as its source."""
         origins = self.origins()
         return tuple(
-            replace(entry.change, source_group=source)
+            entry.change if entry.change.source_group == source else replace(entry.change, source_group=source)
             for entry in self.entries
             for source in origins[entry.change.order[:2]]
             if entry.change.source_group in (None, source)
@@ -164,6 +164,11 @@ class Receipt:
     def failed(self) -> tuple[Entry, ...]:
         """The entries that are neither confirmed nor unchanged."""
         return tuple(entry for entry in self.entries if entry.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all is as it was asked for, and no source group has moved."""
+        return not (self.failed or self.source_moved)
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:

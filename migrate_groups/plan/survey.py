@@ -37,7 +37,8 @@ class Survey:
     """The facts.
 
     groups: sources and targets, those that do not exist as ``Dead``. committed: by group, of every partition that the
-    write involves. topics: those that exist. bounds: of the partitions that exist and have a leader.
+    write involves; of a group that does not exist there is none. topics: those that exist. bounds: of the partitions
+    that exist and have a leader.
     """
 
     cluster_id: str

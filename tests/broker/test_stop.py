@@ -8,8 +8,11 @@ import threading
 import confluent_kafka
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import Refused
+from migrate_groups.migration.take import look_at
 from tests.support.broker_world import until
+from tests.support.planning import connected
 
 NOW = ("--settle", "0s", "--guard", "0s")
 
@@ -217,6 +220,30 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
     receipt = json.loads((cli.folder / "s.csv.receipt.json").read_text())
     assert receipt["entries"][0]["outcome"] == "confirmed"
     assert len(receipt["source_moved"]) == 1
+
+
+def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
+    """It shows as None, a first commit not at all; asked for by name, both are refused until the transaction ends."""
+    topic, group = world.create_topic(3), world.name("old")
+    known, again, first = (TopicPartition(topic, number) for number in range(3))
+    world.commit(group, known, 4)
+    world.commit(group, again, 4)
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    pending = [confluent_kafka.TopicPartition(*partition, 6) for partition in (again, first)]
+    producer.send_offsets_to_transaction(pending, world.consumer(group).consumer_group_metadata())
+    with connected(bootstrap_servers, timeout=1) as client:
+        assert client.all_committed(group) == {known: CommittedOffset(offset=4, leader_epoch=0), again: None}
+        for partition in (again, first):
+            with pytest.raises(Refused, match=f"pending transactional commits on {partition};"):
+                client.committed(group, [partition])
+        producer.commit_transaction()
+        look = look_at(client, client.describe_group(group), frozenset)
+    assert {partition.partition: each and each.offset for partition, each in look.committed.items()} == {
+        0: 4,
+        1: 6,
+        2: 6,
+    }
 
 
 def test_pending_transactional_commits_are_waited_for(cli, world):

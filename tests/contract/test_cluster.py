@@ -26,7 +26,7 @@ def test_group_that_never_existed_is_dead(world):
     """A group that does not exist is described as Dead, without members, and has committed nothing."""
     described = world.writer.describe_group("nobody-here")
     assert (described.state, described.exists, described.members) == ("Dead", False, ())
-    assert world.writer.committed_topics("nobody-here") == frozenset()
+    assert world.writer.all_committed("nobody-here") == {}
 
 
 def test_group_made_by_alter_is_an_empty_consumer_group(world):
@@ -114,6 +114,18 @@ def test_both_ends_of_the_log(world):
     }
 
 
+def test_an_end_that_is_known_is_not_asked_for(world):
+    """It is returned as given, with the start of now; a partition that does not exist is left out all the same."""
+    topic = world.create_topic(2)
+    world.produce(topic, 0, 5)
+    world.delete_records(topic, 0, 2)
+    first, second, third = (TopicPartition(topic, number) for number in (0, 1, 7))
+    assert world.writer.log_bounds([first, second, third], {first: 3, third: 1}) == {
+        first: LogBounds(start=2, end=3),
+        second: LogBounds(start=0, end=0),
+    }
+
+
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])
 def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
     """What is written is read back as it was, down to the metadata's last character."""
@@ -125,7 +137,7 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
     answers = world.writer.alter_offsets(group, wanted)
     assert {answer.answer for answer in answers.values()} == {Answer.WRITTEN}
     assert world.writer.committed(group, list(wanted)) == wanted
-    assert world.writer.committed_topics(group) == {topic}
+    assert world.writer.all_committed(group) == wanted
 
 
 def test_witness_sees_offset_and_epoch(world):

@@ -89,8 +89,8 @@ def test_deleting_a_group(world):
         world.writer.alter_offsets(each, {TopicPartition(topic, 0): CommittedOffset(offset=1)})
     assert world.writer.delete_group(group).answer is Answer.WRITTEN
     assert not world.writer.describe_group(group).exists
-    assert world.writer.committed_topics(group) == frozenset()
-    assert world.writer.committed_topics(other) == {topic}
+    assert world.writer.all_committed(group) == {}
+    assert {each.topic for each in world.writer.all_committed(other)} == {topic}
     again = world.writer.delete_group(group)
     assert (again.answer, again.error) == (Answer.REFUSED, "GROUP_ID_NOT_FOUND")
 
@@ -102,5 +102,5 @@ def test_a_group_with_a_member_is_not_deleted(world):
     joined = world.join(group, topic)
     refused = world.writer.delete_group(group)
     assert (refused.answer, refused.error) == (Answer.REFUSED, "NON_EMPTY_GROUP")
-    assert world.writer.committed_topics(group) == {topic}
+    assert {each.topic for each in world.writer.all_committed(group)} == {topic}
     world.leave(joined)

@@ -19,9 +19,9 @@ from tests.support.clock import FakeClock
 
 
 @contextmanager
-def connected(bootstrap_servers: str) -> Iterator[KafkaPythonWriter]:
+def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaPythonWriter]:
     """Yield the client that plans are made with."""
-    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
     with (
         closing(Witness(config)) as witness,
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as client,

@@ -63,9 +63,9 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier=None
     """Cut over while ``deeds`` happen one after the other, one at each look; return the receipt."""
     left = list(deeds)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
-    baseline, shown = prepare(made, wanted, options, clock, earlier)
+    shown = prepare(made, wanted, options, clock, earlier)
     how = CutOver(wait=60, progress=lambda reasons, looks, seconds: None, earlier=earlier)
-    _, final = cut_over(made, wanted, baseline, shown, clock, how)
+    final = cut_over(made, wanted, shown, clock, how)
     return apply_plan(made, made, final.plan, clock, lambda receipt: None, earlier)
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_ended_is_not_resumed():
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
-    plan = make_plan(made, prepare(made, spec(), options, FakeClock())[1].named, options)
+    plan = make_plan(made, prepare(made, spec(), options, FakeClock()).named, options)
     assert first.moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
@@ -183,7 +183,7 @@ def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
     assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
     assert {entry.change.before for entry in again.entries} == {None}
     carry_out(made, plan_rollback(made, again))
-    assert made.committed_topics("bill") == set()
+    assert made.all_committed("bill") == {}
 
 
 def test_what_somebody_else_has_put_there_since_is_no_own_write():
@@ -206,7 +206,7 @@ def test_partitions_added_after_a_kill_start_at_their_beginning():
     again = migrate(made, spec(), refuse, earlier=first)
     added = TopicPartition("inv", 2)
     assert made.committed("bill", [added])[added].offset == 0
-    assert resumed_differently(first, prepare(made, spec(), refuse, FakeClock(), again)[1].plan) == []
+    assert resumed_differently(first, prepare(made, spec(), refuse, FakeClock(), again).plan) == []
     assert again.failed == ()
 
 
@@ -216,7 +216,7 @@ def test_another_topic_or_option_is_another_migration():
     first = migrate(made, spec("cat"), LEAVE)
 
     def differences(*stay: str, options: WriteOptions = LEAVE) -> list[str]:
-        return resumed_differently(first, prepare(made, spec(*stay), options, FakeClock())[1].plan)
+        return resumed_differently(first, prepare(made, spec(*stay), options, FakeClock()).plan)
 
     assert differences("cat") == []
     assert differences() == ["topic cat from big to shop is new"]
@@ -235,7 +235,7 @@ def test_an_added_partition_that_the_old_application_committed_is_the_same_migra
     (moved,) = look_at_sources(made, second).source_moved
     assert "inv-2 by 3 records" in moved
     assert delete_source_offsets(made, second).verdict is Verdict.REFUSE
-    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), second)[1].plan
+    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), second).plan
     assert resumed_differently(second, shown) == []
     migrate(made, spec(), WriteOptions(settle=0), earlier=second)
     assert made.committed("bill", [added])[added].offset == 3
@@ -268,7 +268,7 @@ def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
     assert third.failed == ()
     assert made.committed("bill", [INV])[INV].offset == 9
     carry_out(made, plan_rollback(made, third))
-    assert made.committed_topics("bill") == set()
+    assert made.all_committed("bill") == {}
 
 
 def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
@@ -293,7 +293,7 @@ def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
     again = migrate(made, spec(), options, earlier=first)
     assert again.failed == ()
     assert made.committed("bill", [INV])[INV].offset == 5
-    assert resumed_differently(first, prepare(made, spec(), options, FakeClock(), first)[1].plan) == []
+    assert resumed_differently(first, prepare(made, spec(), options, FakeClock(), first).plan) == []
 
 
 def test_hand_back_of_nothing_says_so():
@@ -325,7 +325,7 @@ def test_a_hold_that_costs_offsets_is_a_warning():
     made = whole()
 
     def check():
-        return prepare(made, spec(), LEAVE, FakeClock(), hold=True)[1].plan.checks[-1]
+        return prepare(made, spec(), LEAVE, FakeClock(), hold=True).plan.checks[-1]
 
     assert (check().name, check().verdict) == ("hold", Verdict.WARN)
     made.join("big", member("a", INV))

@@ -1,8 +1,10 @@
-"""What a run directory keeps of the new groups after the write."""
+"""What a run directory keeps of a write."""
 
 from __future__ import annotations
 
-from migrate_groups.cli.cutover import keep_after
+from dataclasses import replace
+
+from migrate_groups.cli.cutover import keep
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import tables
@@ -12,11 +14,15 @@ from migrate_groups.migration.write import apply_plan
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
 from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.receipt import Receipt
 from tests.support.clock import FakeClock
 
 
 def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
-    """Of groups written to; the next write removes what an earlier one left; a failure is said, not raised."""
+    """Of groups written to; the next write removes what an earlier one left; a failure is said, not raised.
+
+    The ends of the logs are those of after the write, also in the old group's file.
+    """
     made = InMemoryCluster()
     made.create_topic("inv", 1)
     made.create_topic("cat", 1)
@@ -27,19 +33,25 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
         source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("inv"),)),), stay=(TopicPattern("cat"),)
     )
     made.commit("big", TopicPartition("cat", 0), 5)
-    before, prepared = prepare(made, spec, WriteOptions(), FakeClock())
-    (tmp_path / "split.toml").write_text("source = 'big'")
-    run = RunDir.beside(tmp_path / "split.toml")
+    prepared = prepare(made, spec, WriteOptions(), FakeClock())
+    spec_file = tmp_path / "split.toml"
+    spec_file.write_text("source = 'big'")
+    run = RunDir.beside(spec_file)
     with run.opened():
-        run.save(tmp_path / "split.toml", before, prepared.named, prepared.plan)
-        keep_after(made, prepared.plan, run)
+        unwritten = Receipt.of(prepared.plan, FakeClock().now())
+        done = replace(unwritten, entries=())
+        keep(made, spec_file, prepared, run, done)
         assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
         assert not run.after.exists()
 
-        apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None)
-        keep_after(made, prepared.plan, run)
+        done = apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None)
+        made.produce("inv", 0, 2)
+        keep(made, spec_file, prepared, run, done)
         rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
-        assert rows == [("bill", "inv", 5, 10)]
+        assert rows == [("bill", "inv", 5, 12)]
+        before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
+        assert before == [("cat", 5, 10), ("inv", 5, 12)]
 
-        run.save(tmp_path / "split.toml", before, prepared.named, prepared.plan)
+        keep(made, spec_file, prepared, run, unwritten)
         assert not run.after.exists()
+        assert run.before.exists()

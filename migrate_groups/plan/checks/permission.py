@@ -32,8 +32,8 @@ def permission(rows: Sequence[Row], survey: Survey) -> Check:
     if silent:
         reason = f"the brokers don't say what {principal} may do with {some(silent)}"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
-    targets = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
-    lacking = missing(targets, permissions)
+    targets = {Resource(ResourceType.GROUP, group) for group in {row.group for row in rows if row.group}}
+    lacking = missing(dict.fromkeys(targets, frozenset({Operation.DELETE})), permissions)
     if lacking:
         reason = f"{principal} lacks {some(lacking)}: a rollback could not delete the offsets that are created"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)

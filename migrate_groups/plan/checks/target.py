@@ -46,9 +46,11 @@ def existing_offsets(
     differing = []
     for row in [*rows, *absent_partitions(rows, survey)]:
         before = survey.committed[row.group].get(row.topic_partition) if row.group else None
+        if before is None:
+            continue
         after = wanted(row, survey, options)
         ours = after is not None and before in own.get((row.group or "", row.topic, row.partition), ())
-        if before is not None and not ours and (after is None or before.offset != after.offset):
+        if not ours and (after is None or before.offset != after.offset):
             instead = f"not {after.offset}" if after else "and is left there"
             differing.append(f"{row.group} {row.topic_partition} is at {before.offset}, {instead}")
     if not differing:
