@@ -11,6 +11,7 @@ from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
+    GroupReader,
     Member,
     Operation,
     Resource,
@@ -380,3 +381,48 @@ def test_talk_shows_names_as_they_are(capsys):
     """Brackets in a group's name are no markup, and a newline in it does not break the line."""
     console.talk("snapshot app[prod] a[/b] x\ny")
     assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
+
+
+class Asked(InMemoryCluster):
+    """Notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def __getattribute__(self, name: str):
+        if name in QUESTIONS:
+            self.asked.append(name)
+        return super().__getattribute__(name)
+
+
+QUESTIONS = {name for name in vars(GroupReader) if not name.startswith("_")} | {"committed"}
+
+
+def test_between_stop_and_write_nothing_is_read_twice():
+    """A group that still runs is described and no more; once it has stopped, one reading makes snapshot and plan.
+
+    The ends of the logs from before the stop are taken as they are, unless an offset lies beyond.
+    """
+    made = cluster(Asked)
+    made.commit("big", FRESH, 1)
+    made.join("big", member("old", INV, CAT))
+    clock = FakeClock()
+    shown = prepare(made, spec(), LEAVE, clock)
+    made.asked.clear()
+
+    def leave(reasons, looks, seconds) -> None:
+        assert set(made.asked) <= {"describe_group", "describe_topics"}
+        made.asked.clear()
+        if any(reasons.values()):
+            made.leave("big", "old")
+
+    made.produce(*INV, 4)
+    made.produce(*CAT, 4)
+    made.commit("big", CAT, 12)
+    final = cut_over(made, spec(), shown, clock, CutOver(wait=60, progress=leave))
+    of_each_group = ["describe_group"] * 3
+    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_bounds", "cluster_id"]
+    assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
+    ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
+    assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
