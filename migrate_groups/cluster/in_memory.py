@@ -46,8 +46,9 @@ class _Log:
     unseen: set[int] = field(default_factory=set)
     has_leader: bool = True
 
-    def hands_out(self, span: range) -> bool:
-        return any(offset in span for offset in self.timestamps.keys() - self.unseen)
+    def first_in(self, span: range) -> StampedOffset | None:
+        offset = min((offset for offset in self.timestamps.keys() - self.unseen if offset in span), default=None)
+        return None if offset is None else StampedOffset(offset=offset, timestamp=self.timestamps[offset])
 
 
 @dataclass
@@ -187,27 +188,22 @@ class InMemoryCluster:
             for partition, log in self._led(partitions)
         }
 
-    def offsets_at(
-        self, partitions: Collection[TopicPartition], timestamp: int
-    ) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
-        if timestamp < 0:
-            raise ValueError(f"a negative timestamp: {timestamp}")
+        if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
+            raise ValueError(f"a negative timestamp: {negative[0]}")
         found = {}
-        for partition, log in self._led(partitions):
-            stamps = ((offset, stamp) for offset, stamp in sorted(log.timestamps.items()) if stamp >= timestamp)
+        for partition, log in self._led(timestamps):
+            stamps = (
+                (offset, stamp) for offset, stamp in sorted(log.timestamps.items()) if stamp >= timestamps[partition]
+            )
             first = next(stamps, None)
             found[partition] = first and StampedOffset(offset=first[0], timestamp=first[1])
         return found
 
-    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
-        """See `GroupReader.with_records`."""
-        answering = dict(self._led(spans))
-        return frozenset(
-            partition
-            for partition, span in spans.items()
-            if span and (partition not in answering or answering[partition].hands_out(span))
-        )
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.first_records`."""
+        return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""

@@ -17,7 +17,7 @@ from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.hold import Hold, hold, without_holder
 from migrate_groups.cluster.kafka_connection import KafkaConnection
-from migrate_groups.cluster.kafka_log import Logs, with_records
+from migrate_groups.cluster.kafka_log import Logs, first_records
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
@@ -151,15 +151,13 @@ class KafkaPythonReader:
         """See `GroupReader.log_bounds`."""
         return self._logs.bounds(partitions, ends or {})
 
-    def offsets_at(
-        self, partitions: Collection[TopicPartition], timestamp: int
-    ) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
-        return self._logs.offsets_at(partitions, timestamp)
+        return self._logs.offsets_at(timestamps)
 
-    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
-        """See `GroupReader.with_records`."""
-        return with_records(self._config, spans)
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.first_records`."""
+        return first_records(self._config, spans)
 
     def topic_names(self) -> frozenset[str]:
         """See `GroupReader.topic_names`."""

@@ -7,7 +7,7 @@ each partition (KIP-447), one partition's error raised for the whole call, group
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -161,8 +161,11 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
     )
 
 
-def list_offsets(partitions: Collection[TopicPartition], timestamp: int) -> Any:
-    """Return a ListOffsets request: the log end is what read_uncommitted sees, as Kafka's own tools count lag."""
+def list_offsets(timestamps: Mapping[TopicPartition, int]) -> Any:
+    """Return a ListOffsets request, with a timestamp for each partition.
+
+    The log end is what read_uncommitted sees, as Kafka's own tools count lag.
+    """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         isolation_level=0,
@@ -170,10 +173,13 @@ def list_offsets(partitions: Collection[TopicPartition], timestamp: int) -> Any:
             topic_class(
                 name=topic,
                 partitions=[
-                    topic_class.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in indexes
+                    topic_class.ListOffsetsPartition(
+                        partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]
+                    )
+                    for index in indexes
                 ],
             )
-            for topic, indexes in _by_topic(partitions).items()
+            for topic, indexes in _by_topic(timestamps).items()
         ],
         min_version=1,
     )

@@ -212,22 +212,20 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
-    def offsets_at(
-        self, partitions: Collection[TopicPartition], timestamp: int
-    ) -> Mapping[TopicPartition, StampedOffset | None]:
-        """Return each partition's first record with this timestamp or a later one; ``None`` where there is none.
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """Return each partition's first record with its timestamp or a later one; ``None`` where there is none.
 
-        timestamp: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
+        timestamps: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
         aborted transactions count, and so do transaction markers, which have the broker's time (measured). A partition
         that does not exist or has no leader is left out. Raises ``ValueError`` for a negative timestamp.
         """
         ...
 
-    def with_records(self, spans: Mapping[TopicPartition, range]) -> frozenset[TopicPartition]:
-        """Return the partitions with a record in a span of offsets that a ``read_committed`` consumer is handed.
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """Return the first record in each span of offsets that a ``read_committed`` consumer is handed, or ``None``.
 
         Transaction markers, aborted records and what compaction has removed are none. A partition that does not answer
-        in some seconds, for instance since its transaction is open, is taken to have one.
+        in some seconds, for instance since its transaction is open, is left out: it may have one.
         """
         ...
 

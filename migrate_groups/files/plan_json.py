@@ -13,7 +13,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files import change_json, strict_json
 from migrate_groups.files.change_json import ChangeJson, Int32, Int64, Name, Topic
 from migrate_groups.files.read import read_bytes
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot
 from migrate_groups.plan.plan import Check, Plan, Verdict
 
 SCHEMA = "migrate-groups/plan"
@@ -75,7 +75,7 @@ def to_bytes(plan: Plan, rows: Snapshot) -> bytes:
             options=asdict(plan.options),
             checks=tuple(_Check(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
-            rows=tuple(_Row(*row) for row in rows.rows()),  # type: ignore[arg-type]  # every row names its group
+            rows=tuple(_Row(*row[: len(COLUMNS)]) for row in rows.rows()),  # type: ignore[arg-type]  # all name a group
         )
     )
 

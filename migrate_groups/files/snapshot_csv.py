@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import csv_text
-from migrate_groups.offsets.snapshot import COLUMNS, SCHEMA, Snapshot
+from migrate_groups.offsets.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
 from migrate_groups.text import some
 
 _FORMATS = {
@@ -27,6 +27,7 @@ _FORMATS = {
     "metadata": csv_text.free_text(),
     "log_start_offset": csv_text.number(bits=64, nullable=True),
     "log_end_offset": csv_text.number(bits=64, nullable=True),
+    OLDEST_UNCONSUMED.name: csv_text.timestamp(nullable=True),
 }
 _REQUIRED = ("cluster_id", "taken_at", "group_state", "group_type", "topic", "partition", "metadata")
 
@@ -38,7 +39,7 @@ def is_header(cells: list[str]) -> bool:
 
 def read(data: bytes, name: str, header: list[str]) -> Snapshot:
     """Return the snapshot in a CSV file. Raises `InvalidInput` naming line, column and what was expected."""
-    unknown = [column for column in header if column not in COLUMNS]
+    unknown = [column for column in header if column not in _FORMATS]
     missing = [column for column in _REQUIRED if column not in header]
     twice = {column for column in header if header.count(column) > 1}
     for complaint, columns in (("unknown", unknown), ("missing", missing), ("twice there:", twice)):
@@ -57,8 +58,9 @@ def read(data: bytes, name: str, header: list[str]) -> Snapshot:
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
     """Write the snapshot; times as RFC 3339 with ``Z``, cells quoted only where they must be."""
     table = snapshot.table
-    index = table.schema.get_field_index("taken_at")
-    moments = pc.strftime(table["taken_at"], format="%Y-%m-%dT%H:%M:%SZ")
-    table = table.set_column(index, "taken_at", moments)
-    file.write((",".join(COLUMNS) + "\n").encode())
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            moments = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
+            table = table.set_column(index, field.name, moments)
+    file.write((",".join(table.column_names) + "\n").encode())
     csv_text.write_rows(table, file)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.offsets.snapshot import COLUMNS, SCHEMA, Snapshot
+from migrate_groups.offsets.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
 from migrate_groups.text import some
 
 
@@ -19,12 +19,13 @@ def read(data: bytes, name: str) -> Snapshot:
         table = pq.ParquetFile(io.BytesIO(data)).read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidInput(f"{name} is not a whole Parquet file: {' '.join(str(error).split())}") from error
-    unknown = [column for column in table.column_names if column not in COLUMNS]
+    schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
+    unknown = [column for column in table.column_names if column not in schema.names]
     missing = [column for column in COLUMNS if column not in table.column_names]
     for complaint, columns in (("unknown", unknown), ("missing", missing)):
         if columns:
             raise InvalidInput(f"{name}: {complaint} column {some(columns)}; expected {', '.join(COLUMNS)}")
-    for field in SCHEMA:
+    for field in schema:
         column = table[field.name]
         if column.type != field.type:
             raise InvalidInput(f"{name}: column {field.name} has type {column.type}; expected {field.type}")

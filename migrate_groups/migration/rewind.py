@@ -80,7 +80,7 @@ def rewind(
     # The ends before the records: what comes in between must not be stepped over where nothing was found by time.
     taken_at = clock.now()
     bounds = reader.log_bounds(partitions)
-    found = reader.offsets_at(partitions, target.moment) if isinstance(target, ToTime) else {}
+    found = reader.offsets_at(dict.fromkeys(partitions, target.moment)) if isinstance(target, ToTime) else {}
     answered = bounds.keys() & found.keys() if isinstance(target, ToTime) else bounds.keys()
     _refuse_without_leader([partition for partition in partitions if partition not in answered])
     decisions = decide_all(rows, bounds, target, found, past_end=past_end, strict=strict)

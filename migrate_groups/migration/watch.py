@@ -193,10 +193,11 @@ class _Watching:
         for partition in looked_into:
             self.tails[partition].looked_at = now
         try:
-            return looked_into.keys() - self.reader.with_records(looked_into)
+            found = self.reader.first_records(looked_into)
         except NotAuthorized as error:
             self.remark = f"offsets alone are compared: {error}"
             return ()
+        return [partition for partition, first in found.items() if first is None]
 
     def _progress(self, members: int) -> Progress:
         now = self.clock.monotonic()

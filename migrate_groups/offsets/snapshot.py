@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -37,14 +37,17 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+OLDEST_UNCONSUMED = pa.field("oldest_unconsumed_at", pa.timestamp("us", tz="UTC"))
+"""A further, last column, of snapshots that were asked for it: when the oldest record left to read was stamped."""
 _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
 
 
 class Row(NamedTuple):
-    """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order.
+    """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order, and `OLDEST_UNCONSUMED`.
 
     offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group
     yet. source_group: where the offset came from, a hand-over claim; None means "set these offsets".
+    oldest_unconsumed_at: None where no record is left to read, nothing is committed, or nobody asked.
     """
 
     cluster_id: str | None
@@ -61,6 +64,7 @@ class Row(NamedTuple):
     metadata: str
     log_start_offset: int | None
     log_end_offset: int | None
+    oldest_unconsumed_at: datetime | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -81,10 +85,20 @@ class Row(NamedTuple):
             return None
         return self.log_end_offset - self.offset
 
+    @property
+    def time_lag(self) -> timedelta | None:
+        """The age of the oldest record left to read when the snapshot was taken; None where it is not known."""
+        if self.oldest_unconsumed_at is None or self.taken_at is None:
+            return None
+        return max(timedelta(0), self.taken_at - self.oldest_unconsumed_at)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Snapshot:
-    """A table with `SCHEMA`, sorted by group, topic, partition and moment; snapshots put together are a history."""
+    """A table with `SCHEMA`, sorted by group, topic, partition and moment; snapshots put together are a history.
+
+    The table has the column `OLDEST_UNCONSUMED` where somebody asked for it.
+    """
 
     table: pa.Table
 
@@ -94,7 +108,9 @@ class Snapshot:
 
         Raises `InvalidInput` where a row stands twice: same cluster, moment, group, source group, topic and partition.
         """
-        snapshot = Snapshot(table.select(list(COLUMNS)).cast(SCHEMA).sort_by(_ORDER))
+        asked = OLDEST_UNCONSUMED.name in table.column_names
+        schema = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
+        snapshot = Snapshot(table.select(schema.names).cast(schema).sort_by(_ORDER))
         snapshot._refuse_duplicates(
             ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"], "stands twice"
         )
@@ -102,14 +118,20 @@ class Snapshot:
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot of these rows. Raises as `of`."""
-        columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        return Snapshot.of(pa.Table.from_arrays(arrays, schema=SCHEMA))
+        """Return a snapshot of these rows, without a column for `OLDEST_UNCONSUMED` where none has it.
+
+        Raises as `of`.
+        """
+        columns = list(zip(*rows, strict=True)) or [()] * len(Row._fields)
+        schema = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+        return Snapshot.of(pa.Table.from_arrays(arrays, schema=schema))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows in the table's order."""
-        return map(Row._make, zip(*map(_values, self.table.columns), strict=True))
+        columns = [*map(_values, self.table.columns)]
+        columns += [[None] * len(self)] * (len(Row._fields) - len(columns))
+        return map(Row._make, zip(*columns, strict=True))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -146,6 +168,10 @@ class Snapshot:
                 values = pa.repeat(values, table.num_rows)
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return Snapshot.of(table)
+
+    def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> Snapshot:
+        """Return the snapshot with the column `OLDEST_UNCONSUMED`: a moment, or None, for each of its rows."""
+        return Snapshot(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
 
     def at_one_moment(self) -> Snapshot:
         """Return the snapshot itself where each group's partition stands once in it.
@@ -188,4 +214,4 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:
     """Return all rows of these snapshots as one, a history. Raises as `Snapshot.of`."""
     tables = [snapshot.table for snapshot in snapshots]
-    return Snapshot.of(pa.concat_tables(tables)) if tables else Snapshot.of_rows([])
+    return Snapshot.of(pa.concat_tables(tables, promote_options="default")) if tables else Snapshot.of_rows([])

@@ -15,6 +15,7 @@ from migrate_groups.errors import UsageError
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_LAST_MILLISECOND = 253_402_300_799_999
 _RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 )
@@ -91,6 +92,11 @@ def moment_before(now: datetime, span: timedelta, name: str) -> int:
 def milliseconds_of(moment: datetime) -> int:
     """Return a moment in milliseconds since 1970."""
     return (moment - _EPOCH) // _MILLISECOND
+
+
+def moment_of(milliseconds: int) -> datetime:
+    """Return a moment from milliseconds since 1970, in UTC; the year 9999 for what lies behind it."""
+    return _EPOCH + timedelta(milliseconds=min(milliseconds, _LAST_MILLISECOND))
 
 
 def rfc_3339(milliseconds: int, zone: tzinfo = UTC) -> str:

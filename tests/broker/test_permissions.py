@@ -172,7 +172,7 @@ def test_a_replay_needs_describe_alone_until_it_looks_into_a_log(guarded):
     rows = rows_of_topics(client, [TopicPattern(partition.topic)], FakeClock())
     assert [row.offset for row in rewind(client, rows, ToTime(0), FakeClock()).snapshot.rows()] == [0]
     with pytest.raises(NotAuthorized, match="while looking whether records are left"):
-        client.with_records({partition: range(10)})
+        client.first_records({partition: range(10)})
 
 
 def test_lack_of_delete_on_a_group_is_told_before_its_deletion(guarded):

@@ -9,6 +9,17 @@ from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, Sta
 T = 1_700_000_000_000
 
 
+def test_each_partition_has_a_time_of_its_own(world):
+    """One look asks each partition for another time."""
+    topic = world.create_topic(2)
+    for partition in (0, 1):
+        for seconds in range(3):
+            world.produce(topic, partition, 1, timestamp=T + 1000 * seconds)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    found = world.writer.offsets_at({first: T + 1, second: T + 1001})
+    assert (found[first].offset, found[second].offset) == (1, 2)
+
+
 def test_the_first_record_at_or_after_a_time(world):
     """The first record with the timestamp or a later one; None past the last, and in an empty partition."""
     topic = world.create_topic(2)
@@ -17,8 +28,8 @@ def test_the_first_record_at_or_after_a_time(world):
         world.produce(topic, 0, 2, timestamp=T + 1000 * number)
     second = StampedOffset(offset=2, timestamp=T + 1000)
     for time, found in ((T - 5, StampedOffset(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
-        assert world.writer.offsets_at([full, empty], time) == {full: found, empty: None}
-    assert world.writer.offsets_at([full], T + 2001) == {full: None}
+        assert world.writer.offsets_at({full: time, empty: time}) == {full: found, empty: None}
+    assert world.writer.offsets_at({full: T + 2001}) == {full: None}
 
 
 def test_records_out_of_time_order(world):
@@ -27,7 +38,7 @@ def test_records_out_of_time_order(world):
     for seconds in (5, 3, 9, 1, 7):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
     found = {
-        seconds: world.writer.offsets_at([TopicPartition(topic, 0)], T + 1000 * seconds) for seconds in (1, 3, 6, 8)
+        seconds: world.writer.offsets_at({TopicPartition(topic, 0): T + 1000 * seconds}) for seconds in (1, 3, 6, 8)
     }
     offsets = {seconds: answer[TopicPartition(topic, 0)].offset for seconds, answer in found.items()}
     assert offsets == {1: 0, 3: 0, 6: 2, 8: 2}
@@ -39,7 +50,7 @@ def test_deleted_records_are_not_found(world):
     for seconds in range(5):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
     world.delete_records(topic, 0, 3)
-    assert world.writer.offsets_at([TopicPartition(topic, 0)], T) == {
+    assert world.writer.offsets_at({TopicPartition(topic, 0): T}) == {
         TopicPartition(topic, 0): StampedOffset(offset=3, timestamp=T + 3000)
     }
 
@@ -48,14 +59,14 @@ def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
     """A partition or topic that does not exist is left out, and not created by asking."""
     topic = world.create_topic()
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
-    assert world.writer.offsets_at(asked, T) == {TopicPartition(topic, 0): None}
-    assert world.writer.offsets_at([], T) == {}
+    assert world.writer.offsets_at(dict.fromkeys(asked, T)) == {TopicPartition(topic, 0): None}
+    assert world.writer.offsets_at({}) == {}
 
 
 def test_a_negative_time_is_no_question(world):
     """-1 and -2 would be the log's ends to a broker, and are never sent."""
     with pytest.raises(ValueError, match="negative"):
-        world.writer.offsets_at([TopicPartition("any", 0)], -1)
+        world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
 def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(world):
@@ -65,10 +76,11 @@ def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(worl
     world.transact(topic, 0, 2, timestamp=T)
     world.transact(topic, 0, 2, timestamp=T + 1000, commit=False)
     assert world.writer.log_bounds([partition]) == {partition: LogBounds(start=0, end=6)}
-    assert world.writer.offsets_at([partition], T)[partition].offset == 0
-    spans = {range(6): True, range(1, 6): True, range(2, 6): False, range(3, 5): False, range(6, 6): False}
-    for span, left in spans.items():
-        assert world.writer.with_records({partition: span}) == (frozenset({partition}) if left else frozenset()), span
+    assert world.writer.offsets_at({partition: T})[partition].offset == 0
+    spans = {range(6): 0, range(1, 6): 1, range(2, 6): None, range(3, 5): None, range(6, 6): None}
+    for span, offset in spans.items():
+        first = None if offset is None else StampedOffset(offset=offset, timestamp=T)
+        assert world.writer.first_records({partition: span}) == {partition: first}, span
 
 
 def test_only_records_within_the_span_count(world):
@@ -77,9 +89,12 @@ def test_only_records_within_the_span_count(world):
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 2)
     world.transact(topic, 1, 1)
-    world.produce(topic, 1, 3)
-    assert world.writer.with_records({first: range(1, 2), second: range(1, 2)}) == {first}
-    assert world.writer.with_records({}) == frozenset()
+    world.produce(topic, 1, 3, timestamp=T + 5)
+    found = world.writer.first_records({first: range(1, 2), second: range(1, 2)})
+    assert (found[first].offset, found[second]) == (1, None)
+    found = world.writer.first_records({first: range(1, 2), second: range(1, 4)})
+    assert found[second] == StampedOffset(offset=2, timestamp=T + 5)
+    assert world.writer.first_records({}) == {}
 
 
 def test_deleting_a_group(world):

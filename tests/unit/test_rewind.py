@@ -188,9 +188,9 @@ def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
     """Nothing was found by time, then a record came: the partition stands before it, not at the end of after it."""
 
     class Busy(InMemoryCluster):
-        def offsets_at(self, partitions, timestamp):
-            found = super().offsets_at(partitions, timestamp)
-            self.produce("t", 0, 1, timestamp=timestamp)
+        def offsets_at(self, timestamps):
+            found = super().offsets_at(timestamps)
+            self.produce("t", 0, 1, timestamp=max(timestamps.values()))
             return found
 
     made = Busy()

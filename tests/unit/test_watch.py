@@ -88,10 +88,10 @@ def test_a_tail_is_looked_into_now_and_then_only():
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
 
-        def with_records(self, spans):
+        def first_records(self, spans):
             if spans:
                 self.looked_at.append(sorted(spans))
-            return super().with_records(spans)
+            return super().first_records(spans)
 
     made = cluster(Counting)
     moving = [lambda offset=offset: made.commit("replay", FIRST, offset) for offset in range(3, 10)]
@@ -114,10 +114,10 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
     """A principal that may not look into the log is told so once the watch ends; offsets decide as before."""
 
     class Closed(InMemoryCluster):
-        def with_records(self, spans):
+        def first_records(self, spans):
             if spans:
                 raise NotAuthorized("not authorized: TopicAuthorizationFailed")
-            return frozenset()
+            return {}
 
     made = cluster(Closed)
     done = [lambda: None, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10))]

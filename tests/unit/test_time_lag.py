@@ -1,0 +1,163 @@
+"""Lag as time, on the cluster in memory: what the oldest record left to read is, and how it is found."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.time_lag import with_time_lag
+from migrate_groups.offsets.snapshot import OLDEST_UNCONSUMED
+from migrate_groups.offsets.times import milliseconds_of, moment_of
+from tests.support.clock import FakeClock
+
+NOW = milliseconds_of(FakeClock().now())
+FIRST = TopicPartition("t", 0)
+
+
+def lagging(offset, *times, kind=InMemoryCluster):
+    """A group at an offset of a partition whose records have these times, in seconds before now."""
+    made = kind()
+    made.create_topic("t", 1)
+    for seconds in times:
+        made.produce("t", 0, 1, timestamp=NOW - 1000 * seconds)
+    made.commit("g", FIRST, offset)
+    return made
+
+
+def time_lags(made, *groups):
+    """The time lag of each row of a snapshot, in seconds."""
+    taken = with_time_lag(made, take_snapshot(made, groups or ["g"], FakeClock())).snapshot
+    assert taken.table.column_names[-1] == OLDEST_UNCONSUMED.name
+    return [None if row.time_lag is None else row.time_lag / timedelta(seconds=1) for row in taken.rows()]
+
+
+@pytest.mark.parametrize(
+    ("offset", "times", "expected"),
+    [
+        (0, (90, 60, 30), 90),
+        (1, (90, 60, 30), 60),
+        (2, (90, 60, 30), 30),
+        (3, (90, 60, 30), None),
+        (5, (90, 60, 30), None),
+        (0, (), None),
+        (2, (90, 60, 60, 60, 30), 60),
+        (1, (60, 60), 60),
+        (1, (60, -60), 0),
+        (1, (-60, -90, -120), 0),
+        (1, (10**9, 3), 3),
+    ],
+)
+def test_the_oldest_record_left_has_the_age(offset, times, expected):
+    """That of the record at the offset, also among several of one time; 0 for one of the future, none at the end."""
+    assert time_lags(lagging(offset, *times)) == [expected]
+
+
+def test_any_log_in_order_of_time_is_searched_rightly():
+    """Logs at random, with many records of one time, some gone from the start: each offset has its record's time."""
+    dice = random.Random(9)
+    for _ in range(60):
+        times = sorted(
+            (dice.randrange(dice.choice([3, 100, 10**9])) for _ in range(dice.randrange(1, 12))), reverse=True
+        )
+        start = dice.randrange(len(times))
+        for offset in range(len(times)):
+            made = lagging(offset, *times)
+            made.delete_records("t", 0, start)
+            assert time_lags(made) == [times[max(start, offset)]], (times, start, offset)
+
+
+def test_out_of_order_the_lag_is_never_less_than_shown():
+    """Logs in any order: the record at the offset is as old as is said, or older."""
+    dice = random.Random(9)
+    for _ in range(100):
+        times = [dice.randrange(10**6) for _ in range(8)]
+        for offset in range(8):
+            [lag] = time_lags(lagging(offset, *times))
+            assert lag <= times[offset]
+
+
+def test_nothing_committed_and_nobody_to_ask_are_not_known():
+    """A partition without a commit, and one without a leader, have no time; others have theirs."""
+    made = lagging(0, 90)
+    made.create_topic("u", 2)
+    made.produce("u", 0, 1, timestamp=NOW - 5000)
+    made.produce("u", 1, 1, timestamp=NOW - 6000)
+    made.commit("g", TopicPartition("u", 1), 0)
+    assert time_lags(made) == [90, None, 6]
+    made.lose_leader("u", 1)
+    assert time_lags(made) == [90, None, None]
+
+
+def test_groups_of_one_topic_have_their_own():
+    """The same partition at two offsets."""
+    made = lagging(0, 90, 60, 30)
+    made.commit("h", FIRST, 2)
+    assert time_lags(made, "g", "h") == [90, 30]
+
+
+def test_a_transaction_marker_is_no_lag():
+    """Behind the last record only its marker is left: a lag of 1 in offsets, and none in time."""
+    made = lagging(0)
+    made.transact("t", 0, 2, timestamp=NOW - 90_000)
+    made.commit("g", FIRST, 2)
+    assert next(take_snapshot(made, ["g"], FakeClock()).rows()).lag == 1
+    assert time_lags(made) == [None]
+
+
+def test_the_first_record_behind_markers_and_aborted_ones_counts():
+    """A marker of long ago and a transaction that was aborted lie before the record of now."""
+    made = lagging(0)
+    made.transact("t", 0, 2, timestamp=NOW - 900_000)
+    made.transact("t", 0, 3, timestamp=NOW - 500_000, commit=False)
+    made.transact("t", 0, 1, timestamp=NOW - 7_000)
+    made.commit("g", FIRST, 2)
+    assert time_lags(made) == [7]
+
+
+def test_without_read_markers_count_and_it_is_said():
+    """A principal that may not look into the log has the marker's time, and a remark."""
+
+    class Closed(InMemoryCluster):
+        def first_records(self, spans):
+            raise NotAuthorized("not authorized: lacks Read on Topic 't'")
+
+    made = lagging(0, kind=Closed)
+    made.transact("t", 0, 2, timestamp=NOW - 90_000)
+    made.commit("g", FIRST, 2)
+    found = with_time_lag(made, take_snapshot(made, ["g"], FakeClock()))
+    assert next(found.snapshot.rows()).oldest_unconsumed_at == moment_of(NOW - 90_000)
+    assert found.remark == "transaction markers may be taken for records: not authorized: lacks Read on Topic 't'"
+
+
+def test_all_partitions_are_searched_at_once_and_none_is_read():
+    """As many looks as for the slowest one, however many partitions; none is read where records are dense."""
+
+    class Counting(InMemoryCluster):
+        looks: ClassVar[list[int]] = []
+        read: ClassVar[list[int]] = []
+
+        def offsets_at(self, timestamps):
+            self.looks.append(len(timestamps))
+            return super().offsets_at(timestamps)
+
+        def first_records(self, spans):
+            self.read.append(len(spans))
+            return super().first_records(spans)
+
+    made = Counting()
+    made.create_topic("t", 300)
+    for partition, second in itertools.product(range(300), range(6)):
+        made.produce("t", partition, 2, timestamp=NOW - 60_000 + 1000 * second + partition)
+        made.commit("g", TopicPartition("t", partition), partition % 10)
+    assert len(time_lags(made)) == 300
+    assert len(made.looks) < 45
+    assert made.looks[0] == 300
+    assert made.read == [0]
