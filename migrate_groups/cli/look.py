@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,12 +20,17 @@ from migrate_groups.cli.console import (
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
 
+if TYPE_CHECKING:
+    from migrate_groups.cluster.ports import GroupReader
+    from migrate_groups.offsets.snapshot import Snapshot
+
 
 def snapshot(
     groups: options.Groups = None,
     group: options.GroupOption = None,
     *,
     output: options.Output,
+    time_lag: options.TimeLag = False,
     bootstrap_server: options.BootstrapServer = None,
     command_config: options.CommandConfig = None,
     properties: options.Properties = None,
@@ -42,6 +47,8 @@ def snapshot(
         from migrate_groups.migration.take import take_snapshot
 
         taken = take_snapshot(reader, wanted, SystemClock())
+        if time_lag:
+            taken = _with_time_lag(reader, taken)
         warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
     talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {output}")
@@ -51,6 +58,7 @@ def describe(
     groups: options.Groups = None,
     group: options.GroupOption = None,
     *,
+    time_lag: options.TimeLag = False,
     bootstrap_server: options.BootstrapServer = None,
     command_config: options.CommandConfig = None,
     properties: options.Properties = None,
@@ -67,6 +75,8 @@ def describe(
 
         described = [existing_group(reader, name) for name in wanted]
         taken = take_snapshot(reader, wanted, SystemClock())
+        if time_lag:
+            taken = _with_time_lag(reader, taken)
         warn_of_hidden_topics(reader)
     for each in described:
         show(terminal.members(each), terminal.lag_by_partition(list(taken.keep({"group": [each.group]}).rows())), "")
@@ -101,3 +111,12 @@ def verify(
         warn_of_hidden_topics(reader)
     which = f" {some(topic)} of" if topic else ""
     show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
+
+
+def _with_time_lag(reader: GroupReader, taken: Snapshot) -> Snapshot:
+    from migrate_groups.migration.time_lag import with_time_lag
+
+    found = with_time_lag(reader, taken)
+    if found.remark:
+        talk(f"warning: {found.remark}")
+    return found.snapshot

@@ -50,6 +50,9 @@ Output = Annotated[
     typer.Option("--output", "-o", metavar="OUT", help="Where to write: .csv or .parquet, or - for CSV on stdout."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists already.")]
+TimeLag = Annotated[
+    bool, typer.Option("--time-lag", help="Lag as time too: the age of the oldest record that is left to read.")
+]
 TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help="A topic or glob such as 'payments.*'.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its checks; write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]

@@ -19,8 +19,10 @@ from migrate_groups.errors import NotAuthorized
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.offsets.times import milliseconds_of, moment_of
 
-# What lies at the offset may be no record at all: that is looked into where it makes a larger difference than this.
-_MOST_DOUBT = 1000
+# What lies at the offset may be a transaction's marker. Where the log has fewer offsets than this within a second from
+# there on, they may all be markers and aborted records, so that it makes a difference, and is looked into.
+_FEW = 10
+_SECOND = 1000
 # Later than any time that a record has.
 _FOREVER = 2**63 - 1
 
@@ -61,18 +63,17 @@ def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
 class _Search:
     """The time of the record at an offset, between two times that are known by their first records.
 
-    That of ``low`` is not behind the offset; that of ``high`` is (``later``), or there is none. ``next`` is asked next.
+    That of ``low`` is not behind the offset; that of ``high`` is, or there is none. ``next`` is asked next.
     """
 
     offset: int
     low: int
     next: int
     high: int = _FOREVER
-    later: StampedOffset | None = None
 
     def learn(self, found: StampedOffset | None) -> None:
         if found is None or found.offset > self.offset:
-            self.high, self.later = self.next, found
+            self.high = self.next
         else:
             self.low = found.timestamp
         at_offset = found is not None and found.offset == self.offset
@@ -81,10 +82,6 @@ class _Search:
     @property
     def is_over(self) -> bool:
         return self.high - self.low <= 1
-
-    @property
-    def is_doubtful(self) -> bool:
-        return self.later is None or self.later.timestamp - self.low > _MOST_DOUBT
 
 
 def _oldest(
@@ -96,7 +93,14 @@ def _oldest(
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
-    doubtful = {partition: spans[partition] for partition, search in searches.items() if search.is_doubtful}
+    later = reader.offsets_at(
+        {partition: min(search.low + _SECOND, _FOREVER) for partition, search in searches.items()}
+    )
+    doubtful = {}
+    for partition, record in later.items():
+        span = range(searches[partition].offset, spans[partition].stop)
+        if min(record.offset if record else span.stop, span.stop) - span.start < _FEW:
+            doubtful[partition] = span
     try:
         first = reader.first_records(doubtful)
     except NotAuthorized as error:

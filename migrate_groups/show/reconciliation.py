@@ -21,12 +21,15 @@ _MOST_ROWS = 50
 
 def terminal(found: Reconciliation) -> RenderableType:
     """Return one line a group and topic, the worst first, then the worst partitions, the hints and the verdict."""
-    summary = table(
-        "group", "topic", "verdict", partitions=">", lag_before=">", lag_after=">", produced=">", consumed=">"
-    )
+    figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
+    timed = in_words.is_timed(found)
+    times = dict.fromkeys(("time_lag_before", "time_lag_after"), ">") if timed else {}
+    summary = table("group", "topic", "verdict", **figures, **times)
     for each in found.summary[:_MOST_ROWS]:
-        summary.add_row(cell(each.group or "-"), each.topic or "-", in_words.tally(each.counts), *_numbers(each))
-    summary.add_row("total", "", in_words.tally(found.totals.counts), *_numbers(found.totals), style="bold")
+        words = (cell(each.group or "-"), each.topic or "-", in_words.tally(each.counts))
+        summary.add_row(*words, *_numbers(each, timed=timed))
+    total = in_words.tally(found.totals.counts)
+    summary.add_row("total", "", total, *_numbers(found.totals, timed=timed), style="bold")
     lines: list[RenderableType] = [summary]
     rest = found.topics - _MOST_ROWS
     if rest > 0:
@@ -60,6 +63,7 @@ def document(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _numbers(each: GroupTopic) -> tuple[str, ...]:
+def _numbers(each: GroupTopic, *, timed: bool) -> tuple[str, ...]:
     numbers = (each.partitions, each.lag_before, each.lag_after, each.produced, each.consumed)
-    return tuple(map(in_words.number, numbers))
+    times = (each.time_lag_before, each.time_lag_after) if timed else ()
+    return (*map(in_words.number, numbers), *map(in_words.span, times))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from migrate_groups.spark.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 
 _FIGURES = ("lag before >", "lag after >", "produced >", "consumed >")
+_TIMES = ("time lag before >", "time lag after >")
 
 
 def report(found: Reconciliation, summary_file: str | None = None) -> str:
@@ -37,7 +38,7 @@ def _blocks(found: Reconciliation, summary_file: str | None, size: Size) -> Iter
     yield _totals(found, size)
     yield _worst(found, where, size)
     for rows in groups[: size.rows]:
-        yield _group(where(rows[0]), rows, size)
+        yield _group(where(rows[0]), rows, size, timed=in_words.is_timed(found))
     yield comment.more(len(groups) - size.rows, "group")
     yield comment.more(found.topics - len(found.summary), "topic")
     yield _timeline(in_words.history(found.timeline), where, size)
@@ -56,13 +57,19 @@ def _hint(hint: str, size: Size) -> str:
     return "".join((comment.code if place % 2 else comment.prose)(part, size) for place, part in parts if part)
 
 
-def _figures(row: GroupTopic) -> list[str]:
+def _figures(row: GroupTopic, *, timed: bool) -> list[str]:
     figures = (row.partitions, row.lag_before, row.lag_after, row.produced, row.consumed)
-    return [in_words.number(figure) for figure in figures]
+    times = (row.time_lag_before, row.time_lag_after) if timed else ()
+    return [*map(in_words.number, figures), *map(in_words.span, times)]
+
+
+def _header(*, timed: bool) -> tuple[str, ...]:
+    return ("partitions >", *_FIGURES, *(_TIMES if timed else ()))
 
 
 def _totals(found: Reconciliation, size: Size) -> str:
-    header, figures = ["", "partitions >", *_FIGURES], ["total", *_figures(found.totals)]
+    timed = in_words.is_timed(found)
+    header, figures = ["", *_header(timed=timed)], ["total", *_figures(found.totals, timed=timed)]
     if found.quarantined:
         header, figures = [*header, "rows set aside >"], [*figures, in_words.number(found.quarantined)]
     return comment.table(header, [figures], 1, size, "total")
@@ -84,10 +91,13 @@ def _worst(found: Reconciliation, where: Callable[[PartitionVerdict], str], size
     return comment.table(header, rows, found.problems, size, "such partition") if found.worst else ""
 
 
-def _group(name: str, topics: Sequence[GroupTopic], size: Size) -> str:
+def _group(name: str, topics: Sequence[GroupTopic], size: Size, *, timed: bool) -> str:
     counts: Counter[str] = sum((Counter(row.counts) for row in topics), Counter())
-    rows = ((comment.code(row.topic or "-", size), in_words.tally(row.counts), *_figures(row)) for row in topics)
-    table = comment.table(("topic", "verdict", "partitions >", *_FIGURES), rows, len(topics), size, "topic")
+    rows = (
+        (comment.code(row.topic or "-", size), in_words.tally(row.counts), *_figures(row, timed=timed))
+        for row in topics
+    )
+    table = comment.table(("topic", "verdict", *_header(timed=timed)), rows, len(topics), size, "topic")
     return comment.folded(
         f"{comment.html_code(name, size)}: {counted(len(topics), 'topic')} ({in_words.tally(counts)})", table
     )

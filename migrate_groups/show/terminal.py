@@ -13,6 +13,7 @@ from rich.text import Text
 from migrate_groups.cluster.ports import GroupDescription
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import Coverage
+from migrate_groups.offsets.times import span_in_words
 from migrate_groups.plan.plan import Plan, Verdict
 from migrate_groups.plan.receipt import Outcome, Receipt
 from migrate_groups.show import changes as in_words
@@ -75,11 +76,17 @@ def members(description: GroupDescription) -> RenderableType:
 
 
 def lag_by_partition(rows: Sequence[Row]) -> Table:
-    """Return one line a partition: committed offset, the log's ends, lag; ``-`` where nothing is committed."""
-    table = new_table("topic", partition=">", committed=">", log_start=">", log_end=">", lag=">")
+    """Return one line a partition: committed offset, the log's ends, lag; ``-`` where nothing is committed.
+
+    And lag as time, where that was asked for and somewhere is any.
+    """
+    timed = any(row.time_lag is not None for row in rows)
+    times = {"time_lag": ">"} if timed else {}
+    table = new_table("topic", partition=">", committed=">", log_start=">", log_end=">", lag=">", **times)
     for row in rows:
         numbers = (row.partition, row.offset, row.log_start_offset, row.log_end_offset, row.lag)
-        table.add_row(row.topic, *("-" if number is None else f"{number}" for number in numbers))
+        age = ["-" if row.time_lag is None else span_in_words(row.time_lag)] if timed else []
+        table.add_row(row.topic, *("-" if number is None else f"{number}" for number in numbers), *age)
     return table
 
 

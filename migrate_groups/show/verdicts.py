@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from migrate_groups.offsets.times import span_in_words
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
@@ -25,6 +27,16 @@ MEANING = {
 def number(value: int | None) -> str:
     """Return ``1,234``; ``-`` for what is not known, which is never 0."""
     return "-" if value is None else f"{value:,}"
+
+
+def span(seconds: float | None) -> str:
+    """Return ``3 h 5 min``; ``-`` for what is not known."""
+    return "-" if seconds is None else span_in_words(timedelta(seconds=seconds))
+
+
+def is_timed(found: Reconciliation) -> bool:
+    """Return whether lag is known as time, of one side at least."""
+    return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
 def tally(counts: Mapping[str, int]) -> str:

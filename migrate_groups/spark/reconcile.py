@@ -32,6 +32,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.mapping import expected
+from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, with_rows
 
 PLANNED = StructType(
     [
@@ -59,6 +60,8 @@ AHEAD_PROVES_NOTHING = (
 _KEYS = ["group", "topic", "partition", "cluster_id"]
 _TOPIC_KEYS = ["cluster_id", "group", "topic"]
 _SUMS = ("lag_before", "lag_after", "produced", "consumed")
+TIME_LAGS = ("time_lag_before", "time_lag_after")
+"""The columns for lag as time, in seconds."""
 
 
 def partition_verdict(
@@ -68,7 +71,8 @@ def partition_verdict(
 
     Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
     before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
-    produced (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
+    time_lag_before, time_lag_after (seconds; these two only where a side has `snapshots.OLDEST_UNCONSUMED`), produced
+    (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
     reason (null where there is nothing to say).
 
     Cluster ids must be equal, or null on both sides: `comparable.align` sees to that. A job over the result fails with
@@ -79,8 +83,9 @@ def partition_verdict(
     groups = F.broadcast(asked.select("cluster_id", "group").distinct())
     found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
     # by hand, since rows that hardly anything is merged of would be sorted before their exchange as well as after it
-    rows = asked.unionByName(found).repartition(*_KEYS)
-    sides = rows.groupBy(*_KEYS).agg(*_moment("before"), *_moment("after"))
+    rows = with_rows(asked, found).repartition(*_KEYS)
+    timed = OLDEST_UNCONSUMED.name in rows.columns
+    sides = rows.groupBy(*_KEYS).agg(*_moment("before", timed=timed), *_moment("after", timed=timed))
     if planned is None:
         sides = sides.withColumn("planned", F.lit(None).cast(LongType()))
     else:
@@ -100,6 +105,7 @@ def partition_verdict(
         F.col("after.log_end_offset").alias("after_log_end"),
         (F.col("before.log_end_offset") - F.col("before.offset")).alias("lag_before"),
         (F.col("after.log_end_offset") - F.col("after.offset")).alias("lag_after"),
+        *(_time_lag(side) for side in ("before", "after") if timed),
         F.when(~_recreated(), F.col("after.log_end_offset") - F.col("before.log_end_offset")).alias("produced"),
         F.when(~_recreated(), F.col("after.offset") - _start()).alias("consumed"),
         _reason().alias("reason"),
@@ -111,12 +117,13 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
     Columns: cluster_id, group, topic, worst (status), partitions, one count for every status (``below_log_start`` and
     ``no_commit`` with underscores), and the sums of lag_before, lag_after, produced, consumed over the partitions that
-    have them (null if none has).
+    have them (null if none has); the largest time_lag_before and time_lag_after, where there are any.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
     sums = (F.sum(name).alias(name) for name in _SUMS)
+    largest = (F.max(name).alias(name) for name in TIME_LAGS if name in verdicts.columns)
     worst = _status_of(F.min(severity(F.col("status")))).alias("worst")
-    return verdicts.groupBy(*_TOPIC_KEYS).agg(worst, F.count(F.lit(1)).alias("partitions"), *counts, *sums)
+    return verdicts.groupBy(*_TOPIC_KEYS).agg(worst, F.count(F.lit(1)).alias("partitions"), *counts, *sums, *largest)
 
 
 def with_totals(summary: DataFrame) -> DataFrame:
@@ -130,6 +137,7 @@ def with_totals(summary: DataFrame) -> DataFrame:
         (F.grouping("topic") == 1).alias("is_total"),
         F.count(F.lit(1)).alias("topics"),
         *(F.sum(name).alias(name) for name in counts),
+        *(F.max(name).alias(name) for name in TIME_LAGS if name in summary.columns),
     )
 
 
@@ -156,16 +164,24 @@ def _named(rows: DataFrame, side: str) -> DataFrame:
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
-def _moment(side: str) -> list[Column]:
+def _moment(side: str, *, timed: bool) -> list[Column]:
     """Aggregates of one side: the row that was taken last, and what shows that there is another one beside it."""
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
-    values = ("offset", "log_start_offset", "log_end_offset", "topic_id", "source_group")
+    values = ["offset", "log_start_offset", "log_end_offset", "topic_id", "source_group"]
+    values += [OLDEST_UNCONSUMED.name] if timed else []
     return [
         F.max(F.when(here, F.struct("taken_at", offset.alias("largest"), *values))).alias(side),
         F.max(F.when(here, F.struct("taken_at", (-offset).alias("negative")))).alias(f"{side}_smallest"),
         F.min(F.when(here, F.col("source_group"))).alias(f"{side}_source"),
         F.max(F.when(here, F.col("source_group"))).alias(f"{side}_other_source"),
     ]
+
+
+def _time_lag(side: str) -> Column:
+    """The age of the oldest record left to read, in seconds; of one from the future 0."""
+    taken_at, oldest = (F.unix_micros(F.col(f"{side}.{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
+    age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
+    return age.alias(f"time_lag_{side}")
 
 
 def _contradiction(side: str) -> Column:

@@ -13,6 +13,7 @@ from migrate_groups.spark.reconcile import (
     AHEAD_PROVES_NOTHING,
     PROBLEMS,
     STATUSES,
+    TIME_LAGS,
     count_column,
     group_topic_summary,
     severity,
@@ -32,7 +33,10 @@ MAX_TIMELINE = 2000
 
 
 class GroupTopic(NamedTuple):
-    """One group and topic, or the totals (cluster, group and topic are null then). Lags and changes are in records."""
+    """One group and topic, or the totals (cluster, group and topic are null then). Lags and changes are in records.
+
+    The time lags are the largest of a partition, in seconds; None where they are not known.
+    """
 
     cluster_id: str | None
     group: str | None
@@ -44,6 +48,8 @@ class GroupTopic(NamedTuple):
     lag_after: int | None
     produced: int | None
     consumed: int | None
+    time_lag_before: float | None = None
+    time_lag_after: float | None = None
 
 
 class PartitionVerdict(NamedTuple):
@@ -152,7 +158,10 @@ def _utc(microseconds: int) -> datetime:
 
 def _group_topic(row: Row) -> GroupTopic:
     counts = {status: row[count_column(status)] for status in STATUSES}
-    return GroupTopic._make(counts if name == "counts" else row[name] for name in GroupTopic._fields)
+    absent = {name for name in TIME_LAGS if name not in row}
+    return GroupTopic._make(
+        counts if name == "counts" else None if name in absent else row[name] for name in GroupTopic._fields
+    )
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -45,6 +45,9 @@ SNAPSHOT = StructType(
 """The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null either: Spark calls every
 column that comes from a file nullable, but the rows are checked."""
 
+OLDEST_UNCONSUMED = StructField("oldest_unconsumed_at", TimestampType())
+"""A further column, where a file has it: a snapshot that was asked for lag as time."""
+
 _REQUIRED = ("topic", "partition")
 _HEADLESS = ["group", "topic", "partition", "offset"]
 _BROKEN = "_broken"
@@ -69,7 +72,9 @@ _TOPIC_NAME = r"\A[a-zA-Z0-9._-]{1,249}\z"
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """All rows of one or more snapshots, with the columns of `SNAPSHOT`.
+    """All rows of one or more snapshots, with the columns of `SNAPSHOT`, and `OLDEST_UNCONSUMED` where a path has it.
+
+    Of a folder of Parquet files, one tells whether all have that one.
 
     A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns go by their name in the
     header; nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A file without a
@@ -85,7 +90,12 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The same rows with a further column, `PROBLEM`, for the caller to act upon; raises as `read_snapshots`."""
     with readable_failures():
-        return reduce(DataFrame.unionByName, [_read(spark, path) for path in paths])
+        return reduce(with_rows, [_read(spark, path) for path in paths])
+
+
+def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
+    """The rows of both; a column that only one of them has is null in the other's."""
+    return rows.unionByName(more, allowMissingColumns=True)
 
 
 def strict(rows: DataFrame) -> DataFrame:
@@ -145,7 +155,7 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     beginning = F.left(F.col(_BROKEN), F.lit(_MOST_SHOWN))
     checks = [_Check(F.col(_BROKEN).isNotNull(), f"a row of {len(names)} cells", None, beginning)]
     columns = [F.col(_BROKEN)]
-    for field in SNAPSHOT:
+    for field in _fields(names):
         cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
         columns.append(cell.try_cast(field.dataType).alias(field.name))
         if field.name in names and type(field.dataType) in _FORMS:
@@ -159,11 +169,15 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     return _examined(cells.select(*columns), checks)
 
 
+def _fields(present: Collection[str]) -> list[StructField]:
+    return [*SNAPSHOT, *([OLDEST_UNCONSUMED] if OLDEST_UNCONSUMED.name in present else [])]
+
+
 def _known_columns(path: str, names: list[str]) -> list[str]:
     if not names:
         raise InvalidInput(f"{path}: the file has no first line; a snapshot begins with a header")
     for name in names:
-        if name not in SNAPSHOT.names:
+        if name not in (*SNAPSHOT.names, OLDEST_UNCONSUMED.name):
             raise InvalidInput(f"{path}: unknown column {name!r}; a snapshot has {', '.join(SNAPSHOT.names)}")
         if names.count(name) > 1:
             raise InvalidInput(f"{path}: the column {name!r} is there twice")
@@ -176,14 +190,15 @@ def _known_columns(path: str, names: list[str]) -> list[str]:
 def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
     reader = spark.read.option("recursiveFileLookup", True)
     found = {field.name: field.dataType.simpleString() for field in reader.parquet(location).schema}
-    wanted = {field.name: field.dataType.simpleString() for field in SNAPSHOT}
+    fields = _fields(found)
+    wanted = {field.name: field.dataType.simpleString() for field in fields}
     for name in [*found, *wanted]:
         if found.get(name) != wanted.get(name):
             raise InvalidInput(
                 f"{path}: the column {name!r} is {found.get(name, 'missing')}, "
                 f"expected {wanted.get(name, 'no such column in a snapshot')}"
             )
-    rows = reader.schema(SNAPSHOT).parquet(location)
+    rows = reader.schema(StructType(fields)).parquet(location)
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[type(field.dataType)][1], field.name, F.col(field.name))
         for field in SNAPSHOT
@@ -222,8 +237,9 @@ def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
     problem = F.to_json(F.struct(*(cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))))
     found = F.coalesce(*(F.when(check.wrong, F.lit(at)) for at, check in enumerate(checks, start=1)))
     metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
+    names = [field.name for field in _fields(rows.columns)]
     return rows.withColumn(_NUMBER, found).select(
-        *(metadata if name == "metadata" else name for name in SNAPSHOT.names),
+        *(metadata if name == "metadata" else name for name in names),
         F.when(number.isNotNull(), problem).alias(PROBLEM),
     )
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType
 
 from migrate_groups.spark.mapping import expected
+from migrate_groups.spark.snapshots import with_rows
 
 _LINE = ["cluster_id", "group", "topic"]
 _PARTITION = [*_LINE, "partition"]
@@ -34,7 +35,7 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     line, is_own = Window.partitionBy(*_LINE), F.col("source_group").isNull()
     first_own = F.min(F.when(is_own & offset.isNotNull(), F.col("taken_at"))).over(line)
     moments = (
-        asked.unionByName(own.withColumn("source_group", F.lit(None).cast(StringType())))
+        with_rows(asked, own.withColumn("source_group", F.lit(None).cast(StringType())))
         .where(F.col("taken_at").isNotNull())
         .withColumn("first_own", first_own)
         .where(is_own | F.col("first_own").isNull() | (F.col("taken_at") < F.col("first_own")))

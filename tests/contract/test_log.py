@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.time_lag import with_time_lag
+from migrate_groups.offsets.times import milliseconds_of
+from tests.support.clock import FakeClock
 
 T = 1_700_000_000_000
 
@@ -27,8 +33,8 @@ def test_the_first_record_at_or_after_a_time(world):
     for number in range(3):
         world.produce(topic, 0, 2, timestamp=T + 1000 * number)
     second = StampedOffset(offset=2, timestamp=T + 1000)
-    for time, found in ((T - 5, StampedOffset(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
-        assert world.writer.offsets_at({full: time, empty: time}) == {full: found, empty: None}
+    for moment, found in ((T - 5, StampedOffset(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
+        assert world.writer.offsets_at({full: moment, empty: moment}) == {full: found, empty: None}
     assert world.writer.offsets_at({full: T + 2001}) == {full: None}
 
 
@@ -95,6 +101,27 @@ def test_only_records_within_the_span_count(world):
     found = world.writer.first_records({first: range(1, 2), second: range(1, 4)})
     assert found[second] == StampedOffset(offset=2, timestamp=T + 5)
     assert world.writer.first_records({}) == {}
+
+
+def test_the_age_of_the_oldest_record_left(world):
+    """Found by time, whatever lies around the offset: several of one time, a marker, an aborted transaction."""
+    topic, group = world.create_topic(5), world.name("group")
+    for partition in (0, 1):
+        for seconds in (0, 5, 5, 5, 9):
+            world.produce(topic, partition, 3, timestamp=T + 1000 * seconds)
+    world.transact(topic, 2, 2, timestamp=T)
+    now = round(time.time() * 1000)  # as markers have it
+    world.transact(topic, 3, 2, timestamp=now)
+    world.transact(topic, 3, 2, timestamp=now, commit=False)
+    world.produce(topic, 3, 1, timestamp=now + 60_000)
+    world.produce(topic, 4, 3, timestamp=T + 7000)
+    world.delete_records(topic, 4, 2)
+    for partition, offset in enumerate([7, 15, 2, 2, 0]):
+        world.commit(group, TopicPartition(topic, partition), offset)
+    taken = with_time_lag(world.writer, take_snapshot(world.writer, [group], FakeClock()))
+    moments = [row.oldest_unconsumed_at and milliseconds_of(row.oldest_unconsumed_at) for row in taken.snapshot.rows()]
+    assert moments == [T + 5000, None, None, now + 60_000, T + 7000]
+    assert taken.remark == ""
 
 
 def test_deleting_a_group(world):

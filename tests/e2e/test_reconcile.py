@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
 
@@ -52,6 +54,29 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     assert not document["clean"]
     assert (document["totals"]["counts"]["exact"], document["totals"]["counts"]["behind"]) == (1, 1)
     assert (document["worst"][0]["topic"], document["worst"][0]["partition"]) == (topic, 1)
+
+
+def test_lag_as_time_before_and_after(tmp_path, bootstrap_servers, world):
+    """`snapshot --time-lag` on both sides of a hand-over: reconcile shows the largest of each, describe each."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    topic, group = world.create_topic(2), world.name("aged")
+    now = round(time.time() * 1000)
+    for hours, partition in ((30, 0), (3, 0), (2, 0), (1, 1)):
+        world.produce(topic, partition, 2, timestamp=now - 3_600_000 * hours)
+    world.commit(group, TopicPartition(topic, 0), 3)
+    world.commit(group, TopicPartition(topic, 1), 2)
+    cli("snapshot", group, "--time-lag", "-o", "before.parquet")
+    cli("split", "before.parquet", "--to", f"{group}-new=*", "-o", "split.csv")
+    cli("apply", "split.csv", *NOW)
+    world.commit(f"{group}-new", TopicPartition(topic, 0), 4)
+    cli("snapshot", f"{group}-new", "--time-lag", "-o", "after.csv")
+    shown = cli("describe", f"{group}-new", "--time-lag").stdout
+    assert re.search(rf"{topic} +0 +4 +0 +6 +2 +2 h", shown)
+    assert re.search(rf"{topic} +1 +2 +0 +2 +0 +-", shown)
+    totals = json.loads(cli("reconcile", "split.csv", "after.csv", "--format", "json").stdout)["totals"]
+    assert [totals[name] // 3600 for name in ("time_lag_before", "time_lag_after")] == [3, 2]
+    exported = cli("export", "split.csv", "-o", "-").stdout
+    assert exported == f"{topic},0,3\n{topic},1,2\n"
 
 
 def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, world):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
@@ -247,6 +248,32 @@ def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
     }
     assert rows["searches"]["worst"] == "exact"
     assert set(rows) == {"orders", "searches"}
+
+
+def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
+    """In seconds, on the side that has it; null where nothing is left to read, 0 for a record of the future."""
+    oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
+    sides = [
+        snapshot(*({**side, "partition": number} for number in range(3)), side | {"topic": "searches"})
+        for side in (SPLIT, NEW)
+    ]
+    timed = sides[0].withColumn("oldest_unconsumed_at", F.when(F.col("topic") == "orders", oldest))
+    verdicts = partition_verdict(timed, sides[1])
+    rows = {(row.topic, row.partition): (row.time_lag_before, row.time_lag_after) for row in verdicts.collect()}
+    assert rows == {
+        ("orders", 0): (2.5, None),
+        ("orders", 1): (1.0, None),
+        ("orders", 2): (0.0, None),
+        ("searches", 0): (None, None),
+    }
+    found = reconcile_tables(timed, sides[1])
+    assert {row.topic: (row.time_lag_before, row.time_lag_after) for row in (*found.summary, found.totals)} == {
+        "orders": (2.5, None),
+        "searches": (None, None),
+        None: (2.5, None),
+    }
+    found = reconcile_tables(*sides)
+    assert (found.totals.time_lag_before, found.totals.time_lag_after) == (None, None)
 
 
 def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.snapshots import SNAPSHOT, read_snapshots
+from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, read_snapshots
 
 HEADER = ",".join(SNAPSHOT.names)
 FULL = 'c,2026-11-20T23:27:08.123456Z,00123,,Empty,classic,007,tid,2,41,5,"a ""b"",\nc",10,60'
@@ -256,6 +257,22 @@ def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_
     found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
     assertSchemaEqual(found.schema, SNAPSHOT)
     assertDataFrameEqual(found, read_snapshots(spark, [csv_file(HEADER, FULL)]))
+
+
+def test_lag_as_time_may_be_there(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
+    """A file with the further column and one without it are one table; its cells are as strict as others."""
+    moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
+    with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
+    expected = spark.createDataFrame([(*FULL_ROW, moment)], with_time)
+    in_csv = csv_file(f"{HEADER},oldest_unconsumed_at", f"{FULL},2026-11-20T20:00:00.005Z")
+    assertDataFrameEqual(read_snapshots(spark, [in_csv]), expected)
+    column = pa.array([moment], pa.timestamp("us", tz="UTC"))
+    table = pa.table(arrow_row(), schema=ARROW).append_column("oldest_unconsumed_at", column)
+    found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table), csv_file(HEADER, FULL, name="plain.csv")])
+    assertSchemaEqual(found.schema, with_time)
+    assert sorted(row.oldest_unconsumed_at is None for row in found.collect()) == [False, True]
+    with pytest.raises(InvalidInput, match="oldest_unconsumed_at is 'soon', expected a UTC time"):
+        rows_of(spark, csv_file(f"{HEADER},oldest_unconsumed_at", f"{FULL},soon", name="bad.csv"))
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ ROWS = st.lists(
         partition=INT32,
         offset=st.none() | INT64,
         leader_epoch=st.none() | INT32,
+        oldest_unconsumed_at=st.none(),  # no plan keeps it
         metadata=TEXT,
         log_start_offset=st.none() | INT64,
         log_end_offset=st.none() | INT64,
@@ -85,6 +86,15 @@ def test_a_plan_loads_back_as_it_was_saved(plan, rows):
     assert (loaded.plan, loaded.rows) == (plan, Snapshot.of_rows(rows))
     assert (loaded.plan.intent, loaded.plan.content) == (plan.intent, plan.content)
     assert plan_json.to_bytes(loaded.plan, loaded.rows) == saved
+
+
+@given(plan=PLAN)
+@settings(deadline=None, max_examples=5)
+def test_a_plan_keeps_no_lag_as_time(plan):
+    """A plan that was made from a snapshot with time lags is the same as one without."""
+    rows = Snapshot.of_rows([row(group="new")])
+    timed = rows.with_oldest_unconsumed([NOON])
+    assert plan_json.to_bytes(plan, timed) == plan_json.to_bytes(plan, rows)
 
 
 @given(receipt=RECEIPT)

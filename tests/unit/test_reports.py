@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from migrate_groups.cli.reports import show_reconciliation
 from migrate_groups.errors import InvalidInput
 from migrate_groups.show import report_html, report_markdown
-from tests.support.reconciliations import realistic
+from migrate_groups.show.reconciliation import document as reconciliation_json
+from tests.support.reconciliations import realistic, reconciliation, topic
 
 
 def test_both_reports_are_put_beside_the_tables(tmp_path, capsys):
@@ -19,6 +21,23 @@ def test_both_reports_are_put_beside_the_tables(tmp_path, capsys):
     assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")
     assert (tmp_path / "report.html").read_text() == report_html.report(realistic())
     assert f"report.html written to {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_lag_as_time_is_shown_where_it_is_known(capsysbinary):
+    """Every view has the largest of a topic, before and after; without any, no view has a word of it."""
+    rows = [topic("a")._replace(time_lag_before=5400.0), topic("b")._replace(time_lag_after=0.25)]
+    found = reconciliation(*rows)
+    totals = found.totals._replace(time_lag_before=5400.0, time_lag_after=0.25)
+    for output_format in ("table", "markdown"):
+        for known, times in ((replace(found, totals=totals), 2), (found, 0)):
+            show_reconciliation(known, output_format, None)
+            text = capsysbinary.readouterr().out.decode()
+            assert (text.count("1 h 30 min"), text.count("250 ms")) == (times, times)
+            assert ("time lag" in text) == bool(times)
+    page, plain = (report_html.report(each) for each in (replace(found, totals=totals), found))
+    assert (page.count('<td class="n">1 h 30 min</td>'), page.count("250 ms")) == (1, 2)
+    assert "time lag" not in plain
+    assert reconciliation_json(found)["summary"][0]["time_lag_before"] == 5400.0
 
 
 def test_a_report_is_never_replaced(tmp_path):

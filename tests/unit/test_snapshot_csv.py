@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.files import snapshot_parquet, split_toml, tables
-from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot
-from tests.support.rows import row
+from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot, concatenate
+from tests.support.rows import NOON, row
 
 HEADER = ",".join(COLUMNS)
 LINE = "c,2026-11-20T01:02:03Z,g,,Empty,classic,t,id,0,5,0,,0,9"
@@ -28,11 +28,12 @@ def load(text: str | bytes) -> Snapshot:
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 NAME = TEXT.filter(bool)
 OFFSET = st.integers(0, 2**63 - 1)
+MOMENT = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
 ROWS = st.lists(
     st.builds(
         Row,
         cluster_id=st.none() | NAME,
-        taken_at=st.none() | st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC)),
+        taken_at=st.none() | MOMENT,
         group=st.none() | NAME,
         source_group=st.none() | NAME,
         group_state=st.none() | NAME,
@@ -45,6 +46,7 @@ ROWS = st.lists(
         metadata=TEXT,
         log_start_offset=st.none() | OFFSET,
         log_end_offset=st.none() | OFFSET,
+        oldest_unconsumed_at=st.none() | MOMENT,
     ),
     max_size=5,
     unique_by=lambda each: (each.group, each.topic, each.partition),
@@ -208,6 +210,32 @@ def test_truncated_or_foreign_parquet_is_refused(tmp_path):
         pq.write_table(table, path)
         with pytest.raises(InvalidInput, match=complaint):
             tables.load(path)
+
+
+def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
+    """Without it a file has the columns that it ever had; with it one more, also where nothing lags."""
+    plain = Snapshot.of_rows([row()])
+    for name in ("s.csv", "s.parquet"):
+        tables.save(plain, tmp_path / name)
+        assert tables.load(tmp_path / name).table.column_names == list(COLUMNS)
+    for moments in ([NOON - timedelta(hours=3)], [None]):
+        timed = plain.with_oldest_unconsumed(moments)
+        for name in ("s.csv", "s.parquet"):
+            tables.save(timed, tmp_path / name, replace=True)
+            assert tables.load(tmp_path / name) == timed
+    assert (tmp_path / "s.csv").read_text().splitlines()[0] == f"{HEADER},oldest_unconsumed_at"
+    assert load(f"{HEADER},oldest_unconsumed_at\n{LINE},2026-11-20T01:02:03.5Z\n") != plain
+    with pytest.raises(InvalidInput, match="oldest_unconsumed_at is 'yesterday'; expected a time such as"):
+        load(f"{HEADER},oldest_unconsumed_at\n{LINE},yesterday\n")
+
+
+def test_lag_as_time_goes_along_with_its_row():
+    """Where a row goes it goes: into another group, into a history with snapshots that have none."""
+    timed = Snapshot.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
+    [moved] = timed.replace(group=pa.scalar("new")).rows()
+    assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))
+    history = concatenate([timed, Snapshot.of_rows([row(taken_at=NOON + timedelta(days=1))])])
+    assert [each.time_lag for each in history.rows()] == [timedelta(hours=3), None]
 
 
 def test_duplicates_in_parquet_are_refused(tmp_path):

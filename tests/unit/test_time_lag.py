@@ -155,8 +155,8 @@ def test_all_partitions_are_searched_at_once_and_none_is_read():
     made = Counting()
     made.create_topic("t", 300)
     for partition, second in itertools.product(range(300), range(6)):
-        made.produce("t", partition, 2, timestamp=NOW - 60_000 + 1000 * second + partition)
-        made.commit("g", TopicPartition("t", partition), partition % 10)
+        made.produce("t", partition, 12, timestamp=NOW - 60_000 + 1000 * second + partition)
+        made.commit("g", TopicPartition("t", partition), 12 * (partition % 5))
     assert len(time_lags(made)) == 300
     assert len(made.looks) < 45
     assert made.looks[0] == 300
