@@ -83,6 +83,7 @@ class BrokerWorld:
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
         """Append records and the marker that ends their transaction."""
+        end = self._end(topic, partition) + records + 1
         producer = self.transactional_producer()
         producer.begin_transaction()
         for number in range(records):
@@ -90,6 +91,11 @@ class BrokerWorld:
             producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
         assert producer.flush(_SECONDS) == 0  # an abort would take back what is still to be sent
         (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
+        until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is there
+
+    def _end(self, topic: str, partition: int) -> int:
+        where = KafkaTopicPartition(topic, partition)
+        return self._admin.list_partition_offsets({where: -1})[where].offset
 
     def transactional_producer(self) -> confluent_kafka.Producer:
         """Return a producer that is ready to begin a transaction."""
