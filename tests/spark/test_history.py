@@ -1,0 +1,123 @@
+"""Lag over time and who committed when, from logs that are made up record by record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.offsets_log import RAW, decode
+from tests.spark.test_audit import key, value
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def at(hours: float) -> datetime:
+    return NOON + hours * HOUR
+
+
+# Hours after noon, group, topic, partition, offset (None: deleted).
+DEEDS: list[tuple[float, str, str, int, int | None]] = [
+    (0.1, "g", "t", 0, 5),
+    (0.2, "g", "t", 0, 10),
+    (0.5, "g", "t", 1, 4),
+    (1.0, "g", "t", 0, 20),
+    (1.2, "h", "t", 0, 1),
+    (2.5, "g", "u", 0, 7),
+    (3.1, "g", "t", 0, 15),
+    (3.2, "g", "t", 1, None),
+    (3.9, "g", "t", 0, 40),
+]
+ENDS = [("t", 0, hour, 10 + 10 * hour) for hour in (1, 2, 3)] + [("t", 1, hour, 4) for hour in (1, 2, 3)]
+
+
+def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
+    """What was committed, the ends of the logs, and the moments: at each hour, and at half past three."""
+    rows = [
+        (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
+        for number, (hours, group, topic, partition, offset) in enumerate(deeds)
+    ]
+    made = commits(decode(spark.createDataFrame(rows, RAW)))
+    made = spark.createDataFrame(made.collect(), made.schema)  # decoded once
+    ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
+    last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
+    return made, spark.createDataFrame([*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
+
+
+@pytest.mark.parametrize(
+    ("earliest", "last", "expected"),
+    [
+        (0.1, 3.5, [1, 2, 3, 3.5]),
+        (0.1, 3.0, [1, 2, 3]),
+        (0.0, 1.5, [1, 1.5]),
+        (0.1, 0.4, [0.4]),
+        (0.1, 1.0, [1]),
+    ],
+)
+def test_moments_are_round_times_and_the_last(earliest: float, last: float, expected: list[float]) -> None:
+    """Every full hour behind the first commit, and now."""
+    moments = Moments.between(at(earliest), HOUR, at(last))
+    assert moments.all() == [at(hours) for hours in expected]
+    assert len(moments) == len(expected)
+
+
+def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
+    """At each moment: lag against the log's end of then, and what was committed since the moment before.
+
+    A commit at the moment is up to it; one after the last moment counts there; a deleted offset has no lag, and neither
+    has a topic whose log nobody knows.
+    """
+    made, ends, moments = tables(spark)
+    found = history(made, ends, moments, "c").orderBy("group", "topic", "taken_at").collect()
+    assert {row.cluster_id for row in found} == {"c"}
+    figures = [
+        (
+            row.group,
+            row.topic,
+            (row.taken_at.astimezone(UTC) - NOON) / HOUR,
+            row.partitions,
+            row.committed,
+            row.lag,
+            row.produced,
+            row.consumed,
+            row.commits,
+            row.rewinds,
+            row.deletions,
+        )
+        for row in found
+    ]
+    assert figures == [
+        ("g", "t", 1.0, 2, 2, 0, None, None, 4, 0, 0),
+        ("g", "t", 2.0, 2, 2, 10, 10, 0, 0, 0, 0),
+        ("g", "t", 3.0, 2, 2, 20, 10, 0, 0, 0, 0),
+        ("g", "t", 3.5, 2, 1, 0, 0, 20, 2, 1, 1),
+        ("g", "u", 3.0, 1, 1, None, None, None, 1, 0, 0),
+        ("g", "u", 3.5, 1, 1, None, None, 0, 0, 0, 0),
+        ("h", "t", 2.0, 1, 1, 29, None, None, 1, 0, 0),
+        ("h", "t", 3.0, 1, 1, 39, 10, 0, 0, 0, 0),
+        ("h", "t", 3.5, 1, 1, 39, 0, 0, 0, 0, 0),
+    ]
+    assert [row.last_commit_at and row.last_commit_at.astimezone(UTC) for row in found[:2]] == [at(1.0), None]
+
+
+def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
+    """A coordinator with a clock that is behind writes after another: what is later in the log counts."""
+    deeds = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
+    made, ends, moments = tables(spark, deeds)
+    found = history(made, ends, moments, "c").orderBy("taken_at").collect()
+    assert [(row.lag, row.commits) for row in found] == [(8, 2), (10, 1), (20, 0), (20, 0)]
+
+
+def test_a_group_has_one_line(spark: SparkSession) -> None:
+    """Its topics, deeds, first and last commit, and how much of its part of the log is gone."""
+    made, ends, moments = tables(spark)
+    evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
+    found = by_group(made, history(made, ends, moments, "c"), evidence).orderBy("group").collect()
+    cells = [[row[name] for name in row.__fields__ if not name.endswith("_at")] for row in found]
+    assert cells == [[7, "g", 2, 3, 7, 1, 1, 20, 0, 3], [7, "h", 1, 1, 1, 0, 0, 39, 39, 3]]
+    times = [(row.first_commit_at.astimezone(UTC), row.last_commit_at.astimezone(UTC)) for row in found]
+    assert times == [(at(0.1), at(3.9)), (at(1.2), at(1.2))]
