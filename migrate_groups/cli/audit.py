@@ -1,4 +1,4 @@
-"""The hand-over proved from the log of the offsets topic: audit."""
+"""The hand-over proved from the log of the offsets topic, or the history of all groups shown: audit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import typer
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_offsets_topic
 from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.progress import bar
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import HandOverBroken, InvalidInput, Undetermined, UsageError
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.landing import Landed, Progress
+    from migrate_groups.cli.history import Asked
+    from migrate_groups.migration.landing import Landed
     from migrate_groups.offsets.fence import Fence
     from migrate_groups.plan.receipt import Receipt
     from migrate_groups.spark.audit_job import Audit
@@ -29,8 +31,23 @@ Group = tuple[str, int, int]
 
 
 def audit(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate.")],
+    run_dir: Annotated[
+        Path | None, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate; none with --history.")
+    ] = None,
     *,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Instead of a proof: lag over time, and who committed when; --log and -o."),
+    ] = False,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="With --history: this group alone; may be repeated.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", help="With --history: how far apart its moments are; 1h where not said.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="With --history: a new folder for its outcome.")
+    ] = None,
     bootstrap_server: options.BootstrapServer = None,
     command_config: options.CommandConfig = None,
     properties: options.Properties = None,
@@ -48,8 +65,24 @@ def audit(
     Exit 6 where the old group has committed since, or a new one did not start at what was handed over or went back; 7
     where the log does not tell.
 
+    With --history the log of all groups, as far as compaction has left it, makes a table (history.parquet) and a page
+    with a curve for each group (history.html): what each had committed at each moment, against where the topics' logs
+    ended then. Run now and then with the same --log, it loses nothing more.
+
     Example: migrate-groups audit split.toml.run
+
+    Example: migrate-groups audit --history --log audit-log -o history
     """
+    connection = Connection(bootstrap_server, command_config, properties, timeout)
+    if history:
+        from migrate_groups.cli.history import write_history
+
+        write_history(connection, _asked(run_dir, group, every, log, output), output_format)
+        return
+    if run_dir is None:
+        raise UsageError("name the run directory of migrate, or pass --history for all groups")
+    if group or every or output:
+        raise UsageError("--group, --every and -o go with --history")
     from migrate_groups.files import fence_parquet
     from migrate_groups.files.run_dir import RunDir, receipt_in
 
@@ -57,7 +90,6 @@ def audit(
     receipt, fences = _load(receipt_in(run_dir)), fence_parquet.load(run.fence)
     _check_fences(run_dir, receipt, fences)
     groups = _groups(receipt, fences)
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
     with _folder(log) as folder:
         landed = _land(connection, receipt.cluster_id, len(fences[-1].ends), folder, groups)
         found = _prove(receipt, groups, landed)
@@ -71,6 +103,21 @@ def audit(
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
         raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
+
+
+def _asked(
+    run_dir: Path | None, groups: list[str] | None, every: str | None, log: Path | None, output: Path | None
+) -> Asked:
+    from migrate_groups.cli.history import Asked
+    from migrate_groups.offsets.times import parse_span
+
+    if run_dir is not None:
+        raise UsageError("--history is of all groups: no run directory goes with it; --group names some")
+    if log is None or output is None:
+        raise UsageError("--history needs --log DIR, where the log is kept, and -o OUT, a new folder")
+    if "" in (groups or []):
+        raise UsageError("a group name is empty")
+    return Asked(sorted(set(groups or [])), parse_span(every or "1h", "--every"), log, output)
 
 
 def _load(path: Path) -> Receipt:
@@ -138,22 +185,8 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
             now = len(described.partitions) if described else 0
             raise Undetermined(f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: groups are elsewhere now")
         log = LandedLog.opened(folder, cluster_id, starts)
-        with _progress(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
+        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
             return land(reader, topic, log, starts, progress)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Progress]:
-    """Yield what shows a bar on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:

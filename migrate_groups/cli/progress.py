@@ -29,6 +29,20 @@ def shown_progress(group: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what is to be told how much of how much is done: a bar on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+@contextmanager
 def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
 

@@ -49,20 +49,30 @@ class LandedLog:
 
         Raises `InvalidInput` where the folder holds something else, or the log of another cluster or from elsewhere.
         """
+        found = LandedLog.kept(folder, cluster_id)
+        for number, start in starts.items():
+            if found.starts.get(number, start) != start:
+                raise InvalidInput(f"{folder} holds the log of another cut-over; name another folder")
+        return found.with_more(starts)
+
+    @staticmethod
+    def kept(folder: Path, cluster_id: str) -> LandedLog:
+        """Return the log in a folder as it is, which is made, and empty, where there is none. Raises as `opened`."""
         try:
             folder.mkdir(exist_ok=True)
             files = sorted(folder.glob("*.parquet"))
         except OSError as error:
             raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
         if not files:
-            return LandedLog(folder=folder, cluster_id=cluster_id, starts=dict(starts), ends=dict(starts))
+            return LandedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
         found = _described(files[-1])
-        for number, start in starts.items():
-            if found.cluster_id != cluster_id or found.starts.get(number, start) != start:
-                raise InvalidInput(f"{folder} holds the log of another cut-over; name another folder")
-        return replace(
-            found, starts={**starts, **found.starts}, ends={**starts, **found.ends}, files=int(files[-1].stem) + 1
-        )
+        if found.cluster_id != cluster_id:
+            raise InvalidInput(f"{folder} holds the log of cluster {found.cluster_id}; name another folder")
+        return replace(found, files=int(files[-1].stem) + 1)
+
+    def with_more(self, starts: Mapping[int, int]) -> LandedLog:
+        """Return the log with further partitions, to be read from these offsets on; those that it has stay."""
+        return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> LandedLog:
         """Write one more file, with these rows of `SCHEMA`, and return the log, which reaches these ends now."""

@@ -138,7 +138,7 @@ def run_audit(
 
 
 def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataFrame) -> Audit:
-    evidence = _rows(found.orderBy("log_partition"), Evidence)
+    evidence = plain_rows(found.orderBy("log_partition"), Evidence)
     # Computed once: a row for each partition of the log.
     found = log.sparkSession.createDataFrame(evidence, found.select(*Evidence._fields).schema)
     records = audit.of_groups(log, groups)
@@ -164,11 +164,11 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
             new=_count(counts, "new", audit.NEW_VERDICTS),
             rewinds=sum(row.rewinds for row in counts),
             summary=_summary(counts),
-            doubtful=_rows(doubtful, Partition),
-            late_commits=_rows(late.orderBy("log_time", "log_partition", "log_offset"), LateCommit),
-            deletions=_rows(gone.orderBy("log_time", "log_partition", "log_offset"), Deletion),
+            doubtful=plain_rows(doubtful, Partition),
+            late_commits=plain_rows(late.orderBy("log_time", "log_partition", "log_offset"), LateCommit),
+            deletions=plain_rows(gone.orderBy("log_time", "log_partition", "log_offset"), Deletion),
             evidence=evidence,
-            malformed=_rows(malformed.orderBy("log_partition", "log_offset"), Malformed),
+            malformed=plain_rows(malformed.orderBy("log_partition", "log_offset"), Malformed),
             problems=sum(row.problems for row in counts),
             undetermined=sum(row.undetermined for row in counts),
         )
@@ -176,7 +176,9 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
         proof.unpersist()
 
 
-def _rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
+def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
+    """Return the first `MAX_ROWS` of a table as named tuples of this kind, times in UTC."""
+
     def value(each: Any) -> Any:
         return each.astimezone(UTC) if isinstance(each, datetime) else each
 

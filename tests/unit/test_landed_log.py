@@ -42,11 +42,21 @@ def test_landed_log_is_resumed_after_its_last_file(tmp_path):
     assert pq.read_table(folder)["log_offset"].to_pylist() == [10, 11, 12]
 
 
-@pytest.mark.parametrize(("cluster", "start"), [("another", 10), ("cluster", 11)])
-def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start):
+def test_kept_log_takes_more_partitions_from_wherever_they_begin(tmp_path):
+    """For the history of all groups: what is there stays, from where it began."""
+    assert LandedLog.kept(tmp_path, "cluster").starts == {}
+    LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    more = LandedLog.kept(tmp_path, "cluster").with_more({1: 3, 2: 4})
+    assert (more.starts, more.ends, more.files) == ({1: 10, 2: 4}, {1: 11, 2: 4}, 1)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "start", "complaint"), [("another", 10, "of cluster cluster;"), ("cluster", 11, "another cut-over")]
+)
+def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start, complaint):
     """A log of another cluster, or from another fence on, is not added to."""
     LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
-    with pytest.raises(InvalidInput, match="another cut-over"):
+    with pytest.raises(InvalidInput, match=complaint):
         LandedLog.opened(tmp_path, cluster, {1: start})
 
 

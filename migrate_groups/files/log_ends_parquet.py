@@ -1,0 +1,37 @@
+"""Where logs ended at moments, as a Parquet file that Spark reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("log_end_offset", pa.int64()),
+    ]
+)
+"""The columns of `spark.history.LOG_ENDS`."""
+
+_ROWS = 100_000
+
+
+def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
+    """Write rows of `SCHEMA`, however many, to a file."""
+    with pq.ParquetWriter(path, SCHEMA) as writer:
+        for piece in _pieces(iter(rows)):
+            columns = zip(*piece, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA))
+
+
+def _pieces(rows: Iterator[tuple[str, int, datetime, int | None]]) -> Iterator[list[tuple[object, ...]]]:
+    while piece := list(islice(rows, _ROWS)):
+        yield [*piece]

@@ -1,0 +1,100 @@
+"""The history that the offsets topic's log holds: on a terminal, as JSON values, and as a page with its curves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from migrate_groups.show.page import drawn, environment
+from migrate_groups.show.tables import cell, table
+from migrate_groups.show.verdicts import number
+from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.history_job import GroupHistory, History
+
+SCHEMA_VERSION = 1
+_MOST_ROWS = 50
+_MOST_CURVES = 100
+_TITLES = (
+    "topics", "partitions", "commits", "rewinds", "deletions", "first commit", "last commit",
+    "lag at most", "lag at last", "gone",
+)  # fmt: skip
+
+
+def terminal(found: History) -> RenderableType:
+    """Return one line a group, those with most commits first, and what the log can't tell."""
+    made = table("group", **{title.replace(" ", "_"): ">" for title in _TITLES})
+    for each in found.groups[:_MOST_ROWS]:
+        made.add_row(cell(each.group), *_figures(each))
+    rest = found.found - min(len(found.groups), _MOST_ROWS)
+    more = [Text(f"… and {counted(rest, 'group')} more", style="dim")] if rest else []
+    return Group(made, *more, *(Text(hint, style="yellow") for hint in _hints(found)))
+
+
+def document(found: History) -> dict[str, Any]:
+    """Return the history as JSON values."""
+    return {
+        "schema": "migrate-groups/history",
+        "schema_version": SCHEMA_VERSION,
+        "found": found.found,
+        "first": _moment(found.first),
+        "last": _moment(found.last),
+        "groups": [_values(each) for each in found.groups],
+        "timeline": [_values(each) for each in found.timeline],
+        "evidence": [_values(each) for each in found.evidence],
+    }
+
+
+def page(found: History) -> str:
+    """Return the history as one HTML file, as `report_html` makes them: a curve for each group, then for its topics."""
+    return (
+        environment()
+        .get_template("history.html")
+        .render(
+            found=found,
+            hints=_hints(found),
+            titles=_TITLES,
+            figures=_figures,
+            where=lambda moment: moment.group,
+            **drawn(found.timeline, _MOST_CURVES),
+            table="history.parquet",
+        )
+    )
+
+
+def _figures(each: GroupHistory) -> tuple[str, ...]:
+    times = (_minute(each.first_commit_at), _minute(each.last_commit_at))
+    counts = (each.topics, each.partitions, each.commits, each.rewinds, each.deletions)
+    return (*map(number, counts), *times, *map(number, (each.most_lag, each.last_lag, each.missing)))
+
+
+def _hints(found: History) -> list[str]:
+    hints = ["The log says which group committed, and not which of its members; a deletion may be an expiry."]
+    log = sum(each.end_offset - each.start_offset for each in found.evidence)
+    if missing := sum(each.missing for each in found.evidence):
+        hints.append(
+            f"Compaction has taken {missing:,} of the log's {log:,} offsets (gone: in the group's part of it). Only "
+            "commits that a later one replaced are taken, so that lag before is at most what is shown, and counts are "
+            "at least so many. A log that is kept with --log, and added to before Kafka compacts, loses none."
+        )
+    if held := sum(each.held_back for each in found.evidence):
+        hints.append(f"{counted(held, 'offset')} at the end of the log are held back by open transactions.")
+    if malformed := sum(each.malformed for each in found.evidence):
+        hints.append(f"{counted(malformed, 'record')} can't be decoded, and are left out.")
+    return hints
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in row._asdict().items()}
+
+
+def _moment(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _minute(value: datetime | None) -> str:
+    return "-" if value is None else f"{value:%Y-%m-%d %H:%M}"

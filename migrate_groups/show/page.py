@@ -1,0 +1,94 @@
+"""What our pages have in common: how templates are rendered, and curves of lag over time as inline SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from migrate_groups.show import verdicts as in_words
+from migrate_groups.text import counted, cut, one_line
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.result import Moment
+
+_MOST_CHARACTERS = 250
+# Of a curve, in units of the drawing, which is as wide as the page lets it be.
+_WIDTH, _HEIGHT = 600, 120
+
+
+class Curve(NamedTuple):
+    """Lag over time, as SVG paths: ``line`` and ``dots`` with a gap where lag is not known, ``area`` below the line."""
+
+    moments: Sequence[Moment]
+    highest: int | None
+    line: str
+    area: str
+    dots: str
+
+
+def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
+    """Return what ``curves.html`` takes: at most so many curves, those of whole groups first; ``times`` None: none."""
+    history = in_words.history(timeline)
+    times = [moment.taken_at for moment in timeline]
+    return {
+        "times": (min(times), max(times)) if times else None,
+        "curves": [_curve(moments, min(times), max(times)) for moments in history[:most]],
+        "more_curves": len(history) - most,
+        "width": _WIDTH,
+        "height": _HEIGHT,
+    }
+
+
+def environment(**filters: Callable[..., str]) -> Environment:
+    """Return what renders our templates; these filters are a page's own."""
+    made = Environment(
+        autoescape=True,
+        loader=PackageLoader("migrate_groups.show"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {
+        "name": lambda text: cut(text, _MOST_CHARACTERS),
+        "visible": one_line,
+        "number": in_words.number,
+        "tally": in_words.tally,
+        "span": in_words.span,
+        "counted": counted,
+        "time": lambda moment: f"{moment:%Y-%m-%d %H:%M:%S}",
+        **filters,
+    }
+    return made
+
+
+def _curve(moments: Sequence[Moment], first: datetime, last: datetime) -> Curve:
+    highest = in_words.highest(moments)
+    seconds = (last - first).total_seconds() or 1
+    known = [
+        [
+            (
+                _WIDTH * (moment.taken_at - first).total_seconds() / seconds,
+                _HEIGHT * (1 - max(moment.lag or 0, 0) / max(highest or 0, 1)),
+            )
+            for moment in run
+        ]
+        for is_known, run in groupby(moments, lambda moment: moment.lag is not None)
+        if is_known
+    ]
+    return Curve(
+        moments,
+        highest,
+        # Nothing drawn to the right of a point makes it visible where it stands alone.
+        line=" ".join(f"M{points[0][0]:.1f} {points[0][1]:.1f}h0{_to(points[1:])}" for points in known),
+        area=" ".join(f"M{points[0][0]:.1f} {_HEIGHT}{_to(points)}L{points[-1][0]:.1f} {_HEIGHT}Z" for points in known),
+        dots=" ".join(f"M{x:.1f} {y:.1f}h0" for x, y in chain.from_iterable(known)),
+    )
+
+
+def _to(points: Sequence[tuple[float, float]]) -> str:
+    return "".join(f"L{x:.1f} {y:.1f}" for x, y in points)

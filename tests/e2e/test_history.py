@@ -1,0 +1,79 @@
+"""Lag over time from a real broker's offsets topic, on the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import until
+from tests.support.cli import CliHere
+
+
+def second_later() -> float:
+    """Wait until a whole second has begun and is a little over; return the time."""
+    begun = math.ceil(time.time())
+    until(lambda: time.time() > begun + 0.2)
+    return time.time()
+
+
+def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cli):
+    """What a group had left at each second, though nobody looked; a second run adds to the log, and has all groups."""
+    topic, group = world.create_topic(2), world.name("history")
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    world.produce(topic, 0, 10)
+    world.produce(topic, 1, 3)
+    deeds = {
+        9: lambda: (world.commit(group, first, 4), world.commit(group, second, 0)),
+        16: lambda: world.produce(topic, 0, 7),
+        10: lambda: (world.commit(group, first, 5), world.commit(group, first, 10)),
+        12: lambda: world.commit(group, first, 8),
+    }
+    phases = []
+    for lag, deed in deeds.items():
+        deed()
+        phases.append((time.time(), second_later(), lag))
+
+    shown = cli("audit", "--history", "--group", group, "--every", "1s", "--log", "log", "-o", "one")
+    assert f"{group} " in shown.stdout
+    assert {path.name for path in (tmp_path / "one").iterdir()} == {"history.parquet", "history.html"}
+    rows = pq.read_table(tmp_path / "one" / "history.parquet").to_pylist()
+    assert {(row["group"], row["topic"], row["partitions"]) for row in rows} == {(group, topic, 2)}
+    for begun, ended, lag in phases:
+        between = [row["lag"] for row in rows if begun < row["taken_at"].timestamp() < ended]
+        assert between == [lag]
+    assert [sum(row[name] for row in rows) for name in ("commits", "rewinds", "deletions")] == [5, 1, 0]
+    assert (rows[-1]["lag"], rows[-1]["produced"]) == (12, 0)
+    page = (tmp_path / "one" / "history.html").read_text()
+    assert page.count("<figure>") == 2
+    assert page.count(f"<code>{group}</code>") > 2
+
+    landed = {path.name for path in (tmp_path / "log").iterdir()}
+    world.commit(group, second, 3)
+    found = json.loads(cli("audit", "--history", "--log", "log", "-o", "all", "--format", "json").stdout)
+    assert landed < {path.name for path in (tmp_path / "log").iterdir()}
+    [of_group] = [each for each in found["groups"] if each["group"] == group]
+    assert (of_group["commits"], of_group["last_lag"], of_group["missing"]) == (6, 9, 0)
+    assert datetime.fromisoformat(of_group["last_commit_at"]) <= datetime.now(UTC)
+
+
+def test_what_goes_with_history_and_what_does_not(tmp_path, bootstrap_servers):
+    """Half a question is exit 2 before anything is asked; a group without a commit is exit 7, and leaves no folder."""
+    cli = CliHere(tmp_path, bootstrap_servers)
+    (tmp_path / "there").mkdir()
+    history = ("audit", "--history", "--log", "log", "-o", "out")
+    for arguments, complaint in (
+        (("audit",), "name the run directory"),
+        (("audit", "split.toml.run", "-o", "out"), "go with --history"),
+        ((*history, "split.toml.run"), "no run directory goes with it"),
+        (("audit", "--history", "-o", "out"), "needs --log"),
+        (("audit", "--history", "--log", "log"), "-o OUT"),
+        ((*history, "--every", "60"), "--every is '60'"),
+        ((*history[:-1], "there"), "can't be a new folder"),
+    ):
+        assert complaint in cli.fails(*arguments, code=2)
+    assert not (tmp_path / "log").exists()
