@@ -62,7 +62,7 @@ def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cl
 
 
 def test_what_goes_with_history_and_what_does_not(tmp_path, bootstrap_servers):
-    """Half a question is exit 2 before anything is asked; a group without a commit is exit 7, and leaves no folder."""
+    """Half a question is exit 2 before anything is asked."""
     cli = CliHere(tmp_path, bootstrap_servers)
     (tmp_path / "there").mkdir()
     history = ("audit", "--history", "--log", "log", "-o", "out")

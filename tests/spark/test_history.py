@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from migrate_groups.errors import Undetermined, UsageError
+from migrate_groups.files import log_ends_parquet
+from migrate_groups.files.landed_log import LandedLog
 from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.history_job import History, run_history
 from migrate_groups.spark.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
 
@@ -121,3 +126,61 @@ def test_a_group_has_one_line(spark: SparkSession) -> None:
     assert cells == [[7, "g", 2, 3, 7, 1, 1, 20, 0, 3], [7, "h", 1, 1, 1, 0, 0, 39, 39, 3]]
     times = [(row.first_commit_at.astimezone(UTC), row.last_commit_at.astimezone(UTC)) for row in found]
     assert times == [(at(0.1), at(3.9)), (at(1.2), at(1.2))]
+
+
+def landed(folder: Path, deeds: list[Any]) -> str:
+    """A landed log with these deeds, in partition 7, of which the offset before the last is gone."""
+    rows = [
+        (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
+        for number, (hours, group, topic, partition, offset) in enumerate(deeds)
+    ]
+    LandedLog.kept(folder, "c").with_more({7: 0}).with_records([*rows[:-2], *rows[-1:]], {7: len(rows)})
+    return str(folder)
+
+
+def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
+    """It asks once, for every partition with a commit and every moment; the driver gets groups, curves and evidence."""
+    asked: list[Any] = []
+
+    def log_ends(partitions: Any, moments: Any) -> str:
+        asked.append((sorted(partitions), moments))
+        log_ends_parquet.save(((*each, when, 50) for each in partitions for when in moments), tmp_path / "ends.parquet")
+        return str(tmp_path / "ends.parquet")
+
+    def run(*groups: str, now: float = 3.5, out: str = "table") -> History:
+        folder, ranges = landed(tmp_path / out / "log", DEEDS), [(7, 0, len(DEEDS), 0)]
+        return run_history(
+            spark,
+            folder,
+            ranges,
+            log_ends,
+            cluster_id="c",
+            groups=groups,
+            every=HOUR,
+            now=at(now),
+            out=tmp_path / out / "t",
+        )
+
+    for name in ("table", "one", "none", "long"):
+        (tmp_path / name).mkdir()
+    found = run()
+    assert asked == [([("t", 0), ("t", 1), ("u", 0)], [at(1), at(2), at(3), at(3.5)])]
+    assert [(each.group, each.commits, each.last_lag, each.missing) for each in found.groups] == [
+        ("g", 7, 99, 1),
+        ("h", 1, 49, 1),
+    ]
+    assert (found.found, found.first, found.last) == (2, at(1), at(3.5))
+    assert {(each.group, each.topic) for each in found.timeline} == {
+        ("g", None),
+        ("g", "t"),
+        ("g", "u"),
+        ("h", None),
+        ("h", "t"),
+    }
+    assert [(each.log_partition, each.missing) for each in found.evidence] == [(7, 1)]
+    assert spark.read.parquet(str(tmp_path / "table" / "t")).count() == 4 + 2 + 3
+    assert [each.group for each in run("h", out="one").groups] == ["h"]
+    with pytest.raises(Undetermined, match="no commit of these groups"):
+        run("nobody", out="none")
+    with pytest.raises(UsageError, match=r"2,001 moments.*longer --every"):
+        run(now=2001, out="long")

@@ -1,0 +1,95 @@
+"""The history of groups as it is shown, and the ends of logs at moments of the past."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+from rich.console import Console
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import log_ends_parquet
+from migrate_groups.migration.log_ends import log_ends
+from migrate_groups.offsets.times import milliseconds_of
+from migrate_groups.show import history as shown
+from migrate_groups.spark.audit_job import Evidence
+from migrate_groups.spark.history_job import GroupHistory, History
+from tests.support.reconciliations import moments
+from tests.support.rows import NOON
+
+BILLING = GroupHistory("billing", 2, 6, 1200, 3, 1, NOON, NOON + timedelta(hours=7), 5_000, 12, 40)
+FOUND = History(
+    groups=(BILLING, BILLING._replace(group="[idle]", last_lag=None, most_lag=None)),
+    found=3,
+    first=NOON,
+    last=NOON + timedelta(hours=8),
+    timeline=(*moments(5000, None, 12, group="billing"), *moments(1, 2, group="billing", topic="invoices")),
+    evidence=(Evidence(7, 0, 100, 55, 3, 2, 40, 0, 0, False),),
+)
+
+
+def on_a_terminal(found: History) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(shown.terminal(found))
+    return console.file.getvalue()
+
+
+def test_every_view_says_what_compaction_hides():
+    """How much of the log is gone, and what that makes of the figures; nothing of it where nothing is gone."""
+    gone = "Compaction has taken 40 of the log's 100 offsets"
+    whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
+    assert gone in " ".join(on_a_terminal(FOUND).split())
+    assert gone in " ".join(shown.page(FOUND).replace("&#39;", "'").split())
+    assert "Compaction" not in on_a_terminal(whole) + shown.page(whole)
+
+
+def test_groups_and_their_figures():
+    """One line each; what is not known is a dash, and more groups than are shown are counted."""
+    lines = on_a_terminal(FOUND).splitlines()
+    times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
+    assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
+    assert lines[2].split()[0] == "[idle]"
+    assert lines[2].split()[-3:] == ["-", "-", "40"]
+    assert lines[3] == "… and 1 group more"
+
+
+def test_the_page_has_a_curve_for_each_group_and_topic():
+    """Drawn as reconcile draws them, with names escaped."""
+    page = shown.page(replace(FOUND, groups=(BILLING._replace(group="<b>"),)))
+    assert page.count("<figure>") == 2
+    assert 'aria-label="Lag at 3 moments: 5,000 at first, 5,000 at most, 12 at last"' in page
+    assert "<code>&lt;b&gt;</code>" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_document_is_json():
+    """Times in UTC, with a schema and its version."""
+    document = json.loads(json.dumps(shown.document(FOUND)))
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/history", 1)
+    assert document["groups"][0]["first_commit_at"] == "2026-11-20T12:00:00Z"
+    assert document["groups"][1]["last_lag"] is None
+    assert len(document["timeline"]) == 5
+
+
+def test_ends_of_logs_in_the_past(tmp_path):
+    """The first record of a time or later; not known before what is left; partitions that are gone are left out."""
+    made = InMemoryCluster()
+    made.create_topic("t", 4)
+    for hour in (1, 2, 3):
+        for partition in (0, 1):
+            made.produce("t", partition, 10, timestamp=milliseconds_of(NOON + timedelta(hours=hour)))
+    made.delete_records("t", 1, 10)
+    made.lose_leader("t", 3)
+    asked = [NOON + timedelta(hours=hours) for hours in (1, 2, 2.5, 9)]
+    told = []
+    partitions = [*(TopicPartition("t", number) for number in (0, 1, 2, 3)), TopicPartition("gone", 0)]
+    found = list(log_ends(made, partitions, asked, lambda done, total: told.append((done, total))))
+    ends = {number: [end.log_end_offset for end in found if end.partition == number] for number in (0, 1, 2, 3)}
+    assert ends == {0: [0, 10, 20, 30], 1: [None, None, 20, 30], 2: [0, 0, 0, 0], 3: []}
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    log_ends_parquet.save(found, tmp_path / "ends.parquet")
+    table = log_ends_parquet.pq.read_table(tmp_path / "ends.parquet")
+    assert [tuple(row.values()) for row in table.to_pylist()] == [tuple(each) for each in found]
