@@ -27,6 +27,9 @@ LOG_ENDS = StructType(
 )
 """Where the log of a partition ended at a moment; no row, or null, where nobody knows."""
 
+MAX_CLIENTS = 20
+"""At most so many members of a group are named."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS = ["group", "topic", "partition"]
 
@@ -85,12 +88,13 @@ def commits(log: DataFrame) -> DataFrame:
     ).withColumn("until", F.lead("log_time").over(order))
 
 
-def history(made: DataFrame, ends: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
+def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """One row for every group, topic and moment from the group's first commit in the topic on.
 
-    made: `commits`; ends: `LOG_ENDS`. Columns: cluster_id, group, topic, taken_at (the moment), partitions, committed,
-    lag, produced, consumed (as `timeline.lag_timeline` has them; lag is null where no end of the log is known), and of
-    the time since the moment before commits, rewinds, deletions and last_commit_at.
+    made: `commits`; ends: `LOG_ENDS`; who: `members.members`. Columns: cluster_id, group, topic, taken_at (the moment),
+    partitions, committed, lag, produced, consumed (as `timeline.lag_timeline` has them; lag is null where no end of the
+    log is known), and of the time since the moment before commits, rewinds, deletions, last_commit_at and clients (who
+    was a member of the group, sorted, at most `MAX_CLIENTS`; empty: nobody that the log knows of).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
@@ -103,7 +107,9 @@ def history(made: DataFrame, ends: DataFrame, moments: Moments, cluster_id: str)
             F.max(F.when(~F.col("deleted"), F.col("log_time"))).alias("last_commit_at"),
         )
     )  # fmt: skip
-    return lag.join(deeds, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
+    there = lag.join(deeds, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
+    clients = F.coalesce("clients", F.array().cast("array<string>"))
+    return there.join(_clients(who, moments), ["group", "taken_at"], "left").withColumn("clients", clients)
 
 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
@@ -126,6 +132,17 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     whole = timeline.groupBy("group", "taken_at").agg(F.sum("lag").alias("lag"))
     lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))
     return deeds.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
+
+
+def _clients(who: DataFrame, moments: Moments) -> DataFrame:
+    """Who was a member of each group at each moment, or at a time since the one before."""
+    last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
+    numbers = F.sequence(moments.number(F.col("log_time")), last)
+    of_moments = who.withColumn("number", F.explode(numbers)).select(
+        "group", "number", F.explode("clients").alias("client")
+    )
+    clients = F.slice(F.array_sort(F.collect_set("client")), 1, MAX_CLIENTS).alias("clients")
+    return of_moments.groupBy("group", moments.at(F.col("number")).alias("taken_at")).agg(clients)
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:

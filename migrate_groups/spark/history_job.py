@@ -15,6 +15,7 @@ from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.spark import audit
 from migrate_groups.spark.audit_job import Evidence, plain_rows
 from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.members import members
 from migrate_groups.spark.offsets_log import OFFSET_COMMIT, RAW, decode
 from migrate_groups.spark.result import Moment, moments
 from migrate_groups.spark.snapshots import spark_path
@@ -103,7 +104,10 @@ def run_history(
             (row["topic"], row["partition"]) for row in made.select("topic", "partition").distinct().collect()
         ]
         ends = spark.read.schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
-        table = history(made, ends, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
+        who = members(raw).where(of_groups)
+        table = (
+            history(made, ends, who, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
+        )
         table.write.parquet(str(out))
         table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
         found = by_group(made, table, spark.createDataFrame(proof, evidence.select(*Evidence._fields).schema))

@@ -87,14 +87,14 @@ def decode(raw: DataFrame) -> DataFrame:
         "value",
         F.octet_length("key").alias("_key_size"),
         F.octet_length("value").alias("_value_size"),
-        F.when(F.octet_length("key") >= 4, _unsigned("key", 1, 4)).alias("_head"),
+        F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
         # A value's first 16 bytes as two numbers: version and offset, and what follows that in the later versions.
         _signed("value", 1).alias("_first"),
         _signed("value", 9).alias("_next"),
     )
     rows = rows.withColumns(
         {
-            "type": _fold(F.shiftright("_head", 16), 16),
+            "type": fold(F.shiftright("_head", 16), 16),
             "_group_size": _bits("_head", 0, 16),
             "_version": F.shiftright("_first", 48),
             "_commit": F.shiftright("_head", 16).between(0, 1),
@@ -104,20 +104,20 @@ def decode(raw: DataFrame) -> DataFrame:
     # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
     rows = rows.withColumns(
         {
-            "group": _text("key", F.lit(5), F.col("_group_size")),
-            "_second_size": _fold(_unsigned("key", 5 + F.col("_group_size"), 2), 16),
+            "group": text("key", F.lit(5), F.col("_group_size")),
+            "_second_size": fold(unsigned("key", 5 + F.col("_group_size"), 2), 16),
         }
     )
     rows = rows.withColumns(
         {
-            "_second": _text("key", 7 + F.col("_group_size"), F.col("_second_size")),
-            "partition": _fold(_unsigned("key", -4, 4), 32).cast("int"),
+            "_second": text("key", 7 + F.col("_group_size"), F.col("_second_size")),
+            "partition": fold(unsigned("key", -4, 4), 32).cast("int"),
         }
     )
     rows = _with_metadata_place(rows)
     rows = rows.withColumns(
         {
-            "metadata": _text("value", F.col("_metadata_at"), F.col("_metadata_size")),
+            "metadata": text("value", F.col("_metadata_at"), F.col("_metadata_size")),
             "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size")),
             "_expires": F.when(
                 F.col("_version") == 1, _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8)
@@ -201,7 +201,7 @@ def _kind() -> Column:
     return F.coalesce(names[F.col("type").cast("int")], F.concat(F.lit("type-"), F.col("type").cast("string")))
 
 
-def _unsigned(column: str, start: Column | int, size: int) -> Column:
+def unsigned(column: str, start: Column | int, size: int) -> Column:
     """The number in at most 7 bytes from ``start`` (from 1); null where there are none, wrong where there are fewer."""
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
@@ -211,7 +211,7 @@ def _signed(column: str, start: Column | int) -> Column:
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
-def _fold(number: Column, bits: int) -> Column:
+def fold(number: Column, bits: int) -> Column:
     """An unsigned number of so many bits as the signed one that those bits are."""
     sign = 1 << (bits - 1)
     return number.bitwiseXOR(sign) - sign
@@ -224,10 +224,10 @@ def _mask(column: str, shift: int, bits: int) -> Column:
 
 def _bits(column: str, shift: int, bits: int) -> Column:
     """So many bits of a number, signed."""
-    return _fold(_mask(column, shift, bits), bits)
+    return fold(_mask(column, shift, bits), bits)
 
 
-def _text(column: str, start: Column, size: Column) -> Column:
+def text(column: str, start: Column, size: Column) -> Column:
     """The text in so many bytes; null where it is not UTF-8, or its size is negative."""
     return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 

@@ -7,6 +7,7 @@ import math
 import time
 from datetime import UTC, datetime
 
+import confluent_kafka
 import pyarrow.parquet as pq
 
 from migrate_groups.cluster.ports import TopicPartition
@@ -48,16 +49,21 @@ def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cl
         assert between == [lag]
     assert [sum(row[name] for row in rows) for name in ("commits", "rewinds", "deletions")] == [5, 1, 0]
     assert (rows[-1]["lag"], rows[-1]["produced"]) == (12, 0)
+    assert {tuple(row["clients"]) for row in rows} == {()}
     page = (tmp_path / "one" / "history.html").read_text()
     assert page.count("<figure>") == 2
     assert page.count(f"<code>{group}</code>") > 2
 
     landed = {path.name for path in (tmp_path / "log").iterdir()}
-    world.commit(group, second, 3)
+    member = world.join(group, topic)
+    member.commit(offsets=[confluent_kafka.TopicPartition(topic, 1, 3)], asynchronous=False)
+    world.leave(member)
     found = json.loads(cli("audit", "--history", "--log", "log", "-o", "all", "--format", "json").stdout)
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
     [of_group] = [each for each in found["groups"] if each["group"] == group]
     assert (of_group["commits"], of_group["last_lag"], of_group["missing"]) == (6, 9, 0)
+    rows = pq.read_table(tmp_path / "all" / "history.parquet").to_pylist()
+    assert [row["clients"] for row in rows if row["group"] == group][-1] == ["test-app/127.0.0.1"]
     assert datetime.fromisoformat(of_group["last_commit_at"]) <= datetime.now(UTC)
 
 

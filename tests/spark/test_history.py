@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files import log_ends_parquet
@@ -19,6 +19,7 @@ from tests.spark.test_audit import key, value
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+WHO = "group string, log_time timestamp, until timestamp, clients array<string>"
 
 
 def at(hours: float) -> datetime:
@@ -40,17 +41,25 @@ DEEDS: list[tuple[float, str, str, int, int | None]] = [
 ENDS = [("t", 0, hour, 10 + 10 * hour) for hour in (1, 2, 3)] + [("t", 1, hour, 4) for hour in (1, 2, 3)]
 
 
+_COMMITS: dict[str, DataFrame] = {}
+
+
 def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
     """What was committed, the ends of the logs, and the moments: at each hour, and at half past three."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(deeds)
     ]
-    made = commits(decode(spark.createDataFrame(rows, RAW)))
-    made = spark.createDataFrame(made.collect(), made.schema)  # decoded once
+    # Decoded once for all tests.
+    made = _COMMITS.setdefault(str(deeds), commits(decode(spark.createDataFrame(rows, RAW))).persist())
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
     return made, spark.createDataFrame([*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
+
+
+def nobody(spark: SparkSession) -> DataFrame:
+    """No record that says who is in a group."""
+    return spark.createDataFrame([], WHO)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
     has a topic whose log nobody knows.
     """
     made, ends, moments = tables(spark)
-    found = history(made, ends, moments, "c").orderBy("group", "topic", "taken_at").collect()
+    found = history(made, ends, nobody(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
     assert {row.cluster_id for row in found} == {"c"}
     figures = [
         (
@@ -113,15 +122,36 @@ def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
     """A coordinator with a clock that is behind writes after another: what is later in the log counts."""
     deeds = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
     made, ends, moments = tables(spark, deeds)
-    found = history(made, ends, moments, "c").orderBy("taken_at").collect()
+    found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.lag, row.commits) for row in found] == [(8, 2), (10, 1), (20, 0), (20, 0)]
+
+
+def test_who_was_a_member_by_then(spark: SparkSession) -> None:
+    """Of each moment, who was in the group at a time since the one before, each once, in order."""
+    made, ends, moments = tables(spark)
+    who = [
+        ("g", at(0.3), at(1.5), ["b/h", "a/h"]),
+        ("g", at(1.5), at(1.6), []),
+        ("g", at(1.6), None, ["a/h", "c/h"]),
+        ("h", at(0.2), at(0.9), None),
+    ]
+    found = history(made, ends, spark.createDataFrame(who, WHO), moments, "c").orderBy("group", "topic", "taken_at")
+    clients = {(row.group, row.topic): [] for row in found.collect()}
+    for row in found.collect():
+        clients[row.group, row.topic].append(row.clients)
+    later = ["a/h", "c/h"]
+    assert clients == {
+        ("g", "t"): [["a/h", "b/h"], ["a/h", "b/h", "c/h"], later, later],
+        ("g", "u"): [later, later],
+        ("h", "t"): [[], [], []],
+    }
 
 
 def test_a_group_has_one_line(spark: SparkSession) -> None:
     """Its topics, deeds, first and last commit, and how much of its part of the log is gone."""
     made, ends, moments = tables(spark)
     evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
-    found = by_group(made, history(made, ends, moments, "c"), evidence).orderBy("group").collect()
+    found = by_group(made, history(made, ends, nobody(spark), moments, "c"), evidence).orderBy("group").collect()
     cells = [[row[name] for name in row.__fields__ if not name.endswith("_at")] for row in found]
     assert cells == [[7, "g", 2, 3, 7, 1, 1, 20, 0, 3], [7, "h", 1, 1, 1, 0, 0, 39, 39, 3]]
     times = [(row.first_commit_at.astimezone(UTC), row.last_commit_at.astimezone(UTC)) for row in found]
@@ -161,7 +191,7 @@ def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp
             out=tmp_path / out / "t",
         )
 
-    for name in ("table", "one", "none", "long"):
+    for name in ("table", "none", "long"):
         (tmp_path / name).mkdir()
     found = run()
     assert asked == [([("t", 0), ("t", 1), ("u", 0)], [at(1), at(2), at(3), at(3.5)])]
@@ -179,7 +209,6 @@ def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp
     }
     assert [(each.log_partition, each.missing) for each in found.evidence] == [(7, 1)]
     assert spark.read.parquet(str(tmp_path / "table" / "t")).count() == 4 + 2 + 3
-    assert [each.group for each in run("h", out="one").groups] == ["h"]
     with pytest.raises(Undetermined, match="no commit of these groups"):
         run("nobody", out="none")
     with pytest.raises(UsageError, match=r"2,001 moments.*longer --every"):

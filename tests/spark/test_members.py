@@ -1,0 +1,91 @@
+"""Who was in a group, from the records that Kafka keeps of groups."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from migrate_groups.spark.members import members
+from migrate_groups.spark.offsets_log import RAW
+from tests.spark.test_offsets_log import GROUP, RECORDED
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def texts(*each: str | None) -> bytes:
+    return b"".join(b"\xff\xff" if text is None else len(text.encode()).to_bytes(2) + text.encode() for text in each)
+
+
+def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
+    """As a broker writes it: the record of a Stable group with these client ids and hosts."""
+    made = version.to_bytes(2) + texts("consumer") + bytes(4) + texts("range", "leader") + bytes(8)
+    made += len(members).to_bytes(4)
+    for number, (client, host) in enumerate(members):
+        ids = texts(f"member-{number}", "static" if number % 2 else None, client, host)
+        made += ids + bytes(8) + (number * 10).to_bytes(4) + b"s" * number * 10 + bytes(4)
+    return made
+
+
+NAMES = [*(f"group-value-{version}" for version in range(5)), "key-5", "group-tombstone"]
+CLIENTS = [(f"app-{number}", f"/10.0.0.{number}") for number in range(40)]
+KEY = RECORDED["group-value-3"][0]
+
+
+def broken(name: str) -> list[tuple[bytes | None, bytes | None]]:
+    """250 records with bytes changed or cut off."""
+    chance = random.Random(9)
+    key, value = RECORDED[name]
+    assert value
+    made = []
+    for _ in range(250):
+        text = bytearray(value[: chance.randrange(len(value) + 1)])
+        for _ in range(min(len(text), chance.randrange(4))):
+            text[chance.randrange(len(text))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        made.append((key, bytes(text)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[Row]]:
+    """Everything in one job, by what it is about."""
+    records = {
+        "recorded": [RECORDED[name] for name in NAMES],
+        "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
+        "broken": [*broken("group-value-3"), *broken("key-5")],
+    }
+    rows = [
+        (number, place, NOON + timedelta(seconds=place), "record", *record)
+        for number, of in enumerate(records.values())
+        for place, record in enumerate(of)
+    ]
+    collected = members(spark.createDataFrame(rows, RAW)).orderBy("log_partition", "log_offset").collect()
+    return {name: [row for row in collected if row.log_partition == number] for number, name in enumerate(records)}
+
+
+def test_members_of_a_group_as_kafkas_own_classes_write_them(found: dict[str, list[Row]]) -> None:
+    """Each version that a broker writes of a classic group, and a member of a KIP-848 group; not one of the future."""
+    rows = found["recorded"]
+    assert {row.group for row in rows} == {GROUP}
+    assert dict(zip(NAMES, (row.clients for row in rows), strict=True)) == {
+        **{f"group-value-{version}": ["c/h"] for version in range(4)},
+        "group-value-4": None,
+        "key-5": ["c/h"],
+        "group-tombstone": [],
+    }
+
+
+def test_many_members_and_none(found: dict[str, list[Row]]) -> None:
+    """Static and dynamic ones, each with a subscription of its own; a record counts until the next of its group."""
+    rows = found["many"]
+    assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
+    times = [row.log_time.astimezone(UTC) for row in rows]
+    assert [row.until and row.until.astimezone(UTC) for row in rows] == [*times[1:], None]
+
+
+def test_broken_records_never_abort_a_job(found: dict[str, list[Row]]) -> None:
+    """Each comes out, whatever clients it has."""
+    assert len(found["broken"]) == 500
