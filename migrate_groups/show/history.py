@@ -74,7 +74,8 @@ def _figures(each: GroupHistory) -> tuple[str, ...]:
 
 def _hints(found: History) -> list[str]:
     hints = [
-        "A commit does not say which member made it: clients, in the table, is who was there. A deletion may be an expiry."
+        "A commit does not say which member made it: clients, in the table, is who was there. "
+        "A deletion may be an expiry."
     ]
     log = sum(each.end_offset - each.start_offset for each in found.evidence)
     if missing := sum(each.missing for each in found.evidence):
