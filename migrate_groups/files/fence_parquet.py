@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from datetime import datetime
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.parquet import read_table
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.fence import Fence
@@ -28,10 +28,7 @@ def load(path: Path) -> list[Fence]:
     """Return the fences in a file, the earliest first; none where there is no file. Raises `InvalidInput`."""
     if not path.exists():
         return []
-    try:
-        table = pq.ParquetFile(io.BytesIO(read_bytes(path))).read()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidInput(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from error
+    table = read_table(read_bytes(path), str(path))
     if not table.schema.equals(SCHEMA):
         raise InvalidInput(f"{path} is no fence; expected the columns {', '.join(SCHEMA.names)}")
     ends: dict[tuple[str, datetime], dict[int, int | None]] = {}

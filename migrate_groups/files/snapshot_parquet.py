@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.parquet import read_table
 from migrate_groups.offsets.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
 from migrate_groups.text import some
 
 
 def read(data: bytes, name: str) -> Snapshot:
     """Return the snapshot in a Parquet file. Raises `InvalidInput` where its columns or types are others."""
-    try:
-        table = pq.ParquetFile(io.BytesIO(data)).read()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidInput(f"{name} is not a whole Parquet file: {' '.join(str(error).split())}") from error
+    table = read_table(data, name)
     schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
     unknown = [column for column in table.column_names if column not in schema.names]
     missing = [column for column in COLUMNS if column not in table.column_names]

@@ -1,0 +1,35 @@
+"""Parquet files, read whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.files import fence_parquet, tables
+from migrate_groups.offsets.fence import Fence
+from migrate_groups.offsets.snapshot import Snapshot
+from tests.support.rows import row
+
+_COUNT = """
+import os, sys
+from pathlib import Path
+from migrate_groups.files import {module}
+before = os.listdir("/proc/self/task")
+{module}.load(Path(sys.argv[1]))
+print(len(os.listdir("/proc/self/task")) - len(before))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+@pytest.mark.parametrize(("name", "module"), [("s.parquet", "tables"), ("f.parquet", "fence_parquet")])
+def test_parquet_is_read_without_threads(tmp_path, name, module):
+    """Arrow's threads abort a process now and then that ends soon after it has started them."""
+    tables.save(Snapshot.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")
+    fence_parquet.save([Fence(cluster_id="x", taken_at=datetime.now(UTC), ends={0: 1})], tmp_path / "f.parquet")
+    counting = [sys.executable, "-c", _COUNT.format(module=module), str(tmp_path / name)]
+    done = subprocess.run(counting, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert done.stdout == "0\n"
