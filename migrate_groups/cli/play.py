@@ -51,12 +51,15 @@ def sandbox(
     kafka_version: KafkaVersion = DEFAULT_VERSION,
     kafka_home: KafkaHome = None,
     mirror: Mirror = None,
+    brokers: Annotated[
+        int, typer.Option("--brokers", min=1, max=9, help="How many: of three, any one may fail and come back.")
+    ] = 1,
 ) -> None:
     """Run a real Kafka on this machine, until Ctrl-C.
 
     Nothing of it stays behind.
 
-    The first line on stdout is its address. Needs Java 17 or later.
+    The first line on stdout is its address, or its brokers' addresses. Needs Java 17 or later.
 
     Example: migrate-groups sandbox
     """
@@ -66,7 +69,9 @@ def sandbox(
 
     talk(f"starting Kafka {jars.version} (the very first start takes some seconds more)")
     # This server is stopped with Ctrl-C: from here on that is its end and no failure.
-    with start_sandbox(jars, java=java) as kafka, suppress(KeyboardInterrupt):
+    with start_sandbox(jars, java=java, brokers=brokers) as kafka, suppress(KeyboardInterrupt):
+        for node in kafka.nodes if brokers > 1 else ():
+            talk(f"broker {node.node_id} is {node.bootstrap_servers}, process {node.pid}")
         talk(
             f"Kafka {jars.version} runs until you press Ctrl-C; its data goes with it. In another terminal, say:",
             f"  migrate-groups snapshot GROUP -o before.csv --bootstrap-server {kafka.bootstrap_servers}",

@@ -14,20 +14,25 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.archive import archive_options
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, run_node
+from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, run_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A Kafka on this machine."""
+    """A Kafka on this machine: one broker, or several that can be made to fail one by one."""
 
-    node: Node
+    nodes: tuple[Node, ...]
     tool_command: tuple[str, ...]
 
     @property
+    def node(self) -> Node:
+        """The first broker."""
+        return self.nodes[0]
+
+    @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, ``host:port``."""
-        return self.node.bootstrap_servers
+        """The addresses for clients, ``host:port`` of each broker."""
+        return ",".join(node.bootstrap_servers for node in self.nodes)
 
     @property
     def cluster_id(self) -> str:
@@ -59,8 +64,9 @@ class Sandbox:
         )
 
     def wait(self) -> None:
-        """Return never: raise ClusterUnavailable if Kafka ends by itself."""
-        raise ClusterUnavailable(f"Kafka has ended ({self.node.kept.hear(None)})")
+        """Return never: raise ClusterUnavailable once every broker has ended by itself."""
+        ends = [node.kept.hear(None) for node in self.nodes]
+        raise ClusterUnavailable(f"Kafka has ended ({ends[-1]})")
 
 
 @contextmanager
@@ -72,11 +78,12 @@ def start_sandbox(
     timeout: float = 60,
     listeners: Mapping[str, str] = MappingProxyType({}),
     scram_credentials: Sequence[str] = (),
+    brokers: int = 1,
 ) -> Iterator[Sandbox]:
     """Start a Kafka for the length of a ``with`` block. It goes, with its data, when the block or this process ends.
 
-    ``settings`` go into ``server.properties`` and overrule what is there (``node.server_properties``); ``timeout`` is
-    in seconds, until the first answer.
+    ``settings`` go into ``server.properties`` and overrule what is there (``properties.server_properties``);
+    ``timeout`` is in seconds, until the first answer of all ``brokers``, each of which is a controller, too.
     ``listeners`` are those beside PLAINTEXT, by name, with the security protocol that each speaks; what it takes for
     them (certificates, ``listener.name.…``) goes into ``settings``. ``scram_credentials`` are those that Kafka knows
     from the start, as ``kafka-storage format --add-scram`` takes them.
@@ -87,8 +94,9 @@ def start_sandbox(
     with ExitStack() as running:
         for attempt in Retrying(retry=retry_if_exception_type(PortTaken), stop=stop_after_attempt(3), reraise=True):
             with attempt:
-                node = running.enter_context(
-                    run_node(
+                nodes = running.enter_context(
+                    run_nodes(
+                        brokers,
                         jars,
                         java=java,
                         settings=settings,
@@ -99,4 +107,4 @@ def start_sandbox(
                     )
                 )
         command = (str(java.executable), *JVM_OPTIONS, *jars.jvm_options, *archive, "-cp", jars.classpath)
-        yield Sandbox(node=node, tool_command=command)
+        yield Sandbox(nodes=nodes, tool_command=command)

@@ -1,12 +1,13 @@
 """A process that owns a sandbox's folder and Java process, and ends both when its parent is gone, however it went.
 
 It is run by its path, in a session of its own, so that neither Ctrl-C nor the end of a terminal reaches it or Java. On
-stdin it gets one line of JSON, ``{"files": {name: text}, "prepare": command, "serve": command}``, and then nothing: the
-parent holds the pipe, and its end is the end of the parent. It makes the files in a new temporary folder, runs the
-commands there one after the other (``{folder}`` in them is that folder) and writes on stdout, a line of JSON each:
+stdin it gets one line of JSON, ``{"files": {name: text}, "prepare": command, "serve": command}``. The parent holds the
+pipe, and its end is the end of the parent. It makes the files in a new temporary folder, runs the commands there one
+after the other (``{folder}`` in them is that folder) and writes on stdout, a line of JSON each:
 
 - ``{"folder": path, "pid": pid}`` when the second command has been started
-- ``{"exit": code, "log": text}`` when a command has ended that should not have: the keeper then ends, too.
+- ``{"exit": code, "log": text}`` when a command has ended that should not have. Any further line on stdin starts the
+  second one again, where the first has done its work.
 
 Imports only the standard library: it has to be there quickly and whatever the parent's path is.
 """
@@ -53,9 +54,19 @@ class _Watch:
                 return False
         return True
 
+    def told_to_go_on(self) -> bool:
+        """Await a line from the parent; False if this keeper is to end first."""
+        while True:
+            ready, _, _ = select.select([0, self._signals], [], [], 1)
+            told = set(os.read(self._signals, 64)) - {signal.SIGCHLD} if self._signals in ready else set()
+            if told or os.getppid() != self._parent:
+                return False
+            if 0 in ready:
+                return os.read(0, 1) == b"\n"
+
 
 def main() -> None:
-    """Keep what stdin asks for until the parent is gone or it has ended by itself."""
+    """Keep what stdin asks for until the parent is gone."""
     watch = _Watch()
     line = sys.stdin.readline()
     if not line:
@@ -65,7 +76,8 @@ def main() -> None:
         folder = Path(name)
         for file, text in job["files"].items():
             (folder / file).write_text(text, encoding="utf-8")
-        for step in ("prepare", "serve"):
+        step = "prepare"
+        while True:
             process = _start([argument.replace("{folder}", name) for argument in job[step]], folder)
             try:
                 if step == "serve":
@@ -78,7 +90,9 @@ def main() -> None:
             if process.returncode != 0 or step == "serve":
                 log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
                 _say(exit=process.returncode, log=log[-50_000:])
-                return
+                if step == "prepare" or not watch.told_to_go_on():
+                    return
+            step = "serve"
 
 
 def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:

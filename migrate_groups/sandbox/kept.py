@@ -52,11 +52,19 @@ class Kept:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._folder: Path | None = None
+        self._server: int | None = None
 
     @property
     def pid(self) -> int:
         """The keeper's process id."""
         return self._process.pid
+
+    @property
+    def server_pid(self) -> int:
+        """The server's process id; that of the last one where it has ended."""
+        if self._server is None:
+            raise ProcessLookupError("the server was not started yet")
+        return self._server
 
     def hear(self, timeout: float | None) -> Started | Ended | None:
         """Return the next thing that the keeper says, None if that is nothing within ``timeout`` seconds."""
@@ -66,8 +74,18 @@ class Kept:
         facts = json.loads(said.readline() or '{"exit": null, "log": ""}')
         if "pid" not in facts:
             return Ended(exit_code=facts["exit"], log=facts["log"])
-        self._folder = Path(facts["folder"])
+        self._folder, self._server = Path(facts["folder"]), facts["pid"]
         return Started(folder=self._folder, pid=facts["pid"])
+
+    def serve_again(self) -> None:
+        """Have a server that has ended started again, in the same folder: the next `hear` tells."""
+        self._send("\n")
+
+    def _send(self, line: str) -> None:
+        if self._process.stdin:
+            with suppress(BrokenPipeError):  # the keeper was killed: the next hear() tells
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
 
     def let_go(self) -> None:
         """End what is kept, and return when all of it is gone."""
@@ -89,10 +107,7 @@ def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[st
     )
     kept = Kept(process)
     try:
-        if process.stdin:
-            with suppress(BrokenPipeError):  # it was killed already: the next hear() tells
-                process.stdin.write(json.dumps({"files": dict(files), "prepare": prepare, "serve": serve}) + "\n")
-                process.stdin.flush()
+        kept._send(json.dumps({"files": dict(files), "prepare": prepare, "serve": serve}) + "\n")
         yield kept
     finally:
         kept.let_go()

@@ -1,9 +1,11 @@
-"""One Kafka process (broker and controller) on free ports of 127.0.0.1, from its settings to its first answer."""
+"""Kafka processes (broker and controller) on free ports of 127.0.0.1, from their settings to their first answer."""
 
 from __future__ import annotations
 
 import base64
+import os
 import secrets
+import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +21,13 @@ from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.keeper import LOG
 from migrate_groups.sandbox.kept import Ended, Kept, Started, end_of_log, keep
+from migrate_groups.sandbox.properties import server_properties
 
 HOST = "127.0.0.1"
 # For a JVM that is to be there soon rather than be fast later. -Xlog:disable: what the JVM says of a class-data
 # archive that it can't use would be on stdout.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", "-Xlog:disable")
+_SECONDS_TO_END = 20.0
 
 
 class PortTaken(ClusterUnavailable):
@@ -32,60 +36,84 @@ class PortTaken(ClusterUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Kafka process that answers; ``pid`` is Java's, ``folder`` has its data and log.
+    """A Kafka process; ``node_id`` is its ``node.id``, ``folder`` has its data and log.
 
     ``bootstrap_servers`` is the address of its PLAINTEXT listener, ``listeners`` has those of the others, by name.
+    It can be made to fail: `kill`, `hang` and `stop`; `go_on` and `start` mend that, on the same ports and data.
     """
 
+    node_id: int
     bootstrap_servers: str
     listeners: Mapping[str, str]
     cluster_id: str
     folder: Path
-    pid: int
     kept: Kept
 
+    @property
+    def pid(self) -> int:
+        """Java's process id, that of the last start."""
+        return self.kept.server_pid
 
-def server_properties(
-    *, addresses: Mapping[str, str], protocols: Mapping[str, str], settings: Mapping[str, str]
-) -> str:
-    """Return the text of ``server.properties`` for a small, quick Kafka; ``settings`` overrule what is here.
+    def kill(self) -> None:
+        """End it at once, as ``kill -9`` does."""
+        os.kill(self.pid, signal.SIGKILL)
+        self._await_end()
 
-    ``addresses`` are by the name of the listener, CONTROLLER and PLAINTEXT among them, and ``protocols`` those that a
-    listener speaks whose name is not one already.
-    """
-    listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
-    spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
-    properties = {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{addresses['CONTROLLER']}",
-        "controller.listener.names": "CONTROLLER",
-        "listeners": ",".join(listeners.values()),
-        "advertised.listeners": ",".join(each for name, each in listeners.items() if name != "CONTROLLER"),
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in spoken.items()),
-        "log.dirs": "data",
-        # Kafka's own topics: one replica, since there is one broker, and few partitions, which are quicker to make.
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "4",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "4",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "4",
-        # Members come and go at once, and a mistyped topic is an error.
-        "group.initial.rebalance.delay.ms": "0",
-        "group.min.session.timeout.ms": "100",
-        "auto.create.topics.enable": "false",
-        # Otherwise a start fills 128 MB of the heap.
-        "log.cleaner.dedupe.buffer.size": "4194304",
-    }
-    escaped = ((name, value.replace("\\", "\\\\")) for name, value in (properties | dict(settings)).items())
-    return "".join(f"{name}={value}\n" for name, value in escaped)
+    def stop(self) -> None:
+        """End it as an administrator does, its partitions handed to the other brokers; kill it if that hangs."""
+        os.kill(self.pid, signal.SIGTERM)
+        if not isinstance(self.kept.hear(_SECONDS_TO_END), Ended):  # the last brokers of a cluster find no controller
+            self.kill()
+
+    def hang(self) -> None:
+        """Stop it in its tracks (SIGSTOP): its connections stay open, and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on after `hang`."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def start(self) -> None:
+        """Start it again once it has ended; `await_answer` tells when it is there."""
+        self.kept.serve_again()
+        match self.kept.hear(_SECONDS_TO_END):
+            case Started():
+                return
+            case end:
+                raise ClusterUnavailable(f"Kafka could not be started again ({end})")
+
+    def await_answer(self, timeout: float = 60) -> None:
+        """Return when it answers as a broker of its cluster, within ``timeout`` seconds; it is started until then.
+
+        Raises ClusterUnavailable with the end of its log.
+        """
+        deadline = time.monotonic() + timeout
+        for attempt in Retrying(
+            retry=retry_if_exception_type(PortTaken), stop=stop_after_delay(timeout), wait=wait_fixed(0.2), reraise=True
+        ):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    self.start()
+                _await_answer(self, deadline)
+
+    def _await_end(self) -> None:
+        end = self.kept.hear(_SECONDS_TO_END)
+        if not isinstance(end, Ended):
+            raise ClusterUnavailable(f"Kafka, process {self.pid}, has not ended")
 
 
 @contextmanager
 def run_node(
+    kafka: KafkaJars, *, java: Java, settings: Mapping[str, str], timeout: float, serve_options: Sequence[str] = ()
+) -> Iterator[Node]:
+    """Format and start one Kafka; see `run_nodes`."""
+    with run_nodes(1, kafka, java=java, settings=settings, timeout=timeout, serve_options=serve_options) as (node,):
+        yield node
+
+
+@contextmanager
+def run_nodes(
+    count: int,
     kafka: KafkaJars,
     *,
     java: Java,
@@ -95,8 +123,8 @@ def run_node(
     serve_options: Sequence[str] = (),
     listeners: Mapping[str, str] = MappingProxyType({}),
     scram_credentials: Sequence[str] = (),
-) -> Iterator[Node]:
-    """Format and start Kafka, and yield it once it answers; at the end it is killed and its folder removed.
+) -> Iterator[tuple[Node, ...]]:
+    """Format and start the brokers of a cluster, and yield them once all answer; at the end all is killed and removed.
 
     ``timeout`` is in seconds, for all of it. ``serve_options`` are ``jvm_options`` that are not for formatting.
     ``listeners`` and ``scram_credentials``: see `broker.start_sandbox`.
@@ -105,34 +133,60 @@ def run_node(
     """
     deadline = time.monotonic() + timeout
     names = ("PLAINTEXT", "CONTROLLER", *listeners)
-    addresses = {name: f"{HOST}:{port}" for name, port in zip(names, _free_ports(len(names)), strict=True)}
+    ports = iter(_free_ports(len(names) * count))
+    all_addresses = [{name: f"{HOST}:{next(ports)}" for name in names} for _ in range(count)]
     # An id may begin with "-": that is why it is one argument with its option.
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
     command = [str(java.executable), *JVM_OPTIONS, *kafka.jvm_options, *jvm_options, "-Djava.io.tmpdir={folder}"]
     command += ["-cp", kafka.classpath]
-    properties = server_properties(addresses=addresses, protocols=listeners, settings=settings)
     scram = [argument for credential in scram_credentials for argument in ("--add-scram", credential)]
-    with keep(
-        files={"server.properties": properties},
-        prepare=[*command, "kafka.tools.StorageTool", "format", f"-t={cluster_id}", "-c", "server.properties", *scram],
-        serve=[*command, *serve_options, "kafka.Kafka", "server.properties"],
-    ) as kept:
-        match kept.hear(deadline - time.monotonic()):
-            case Started(folder=folder, pid=pid):
-                node = Node(
-                    bootstrap_servers=addresses["PLAINTEXT"],
-                    listeners={name: addresses[name] for name in listeners},
-                    cluster_id=cluster_id,
-                    folder=folder,
-                    pid=pid,
-                    kept=kept,
+    with ExitStack() as keeping:
+        all_kept = [
+            keeping.enter_context(
+                keep(
+                    files={
+                        "server.properties": server_properties(
+                            node_id=node_id,
+                            controllers=[each["CONTROLLER"] for each in all_addresses],
+                            addresses=addresses,
+                            protocols=listeners,
+                            settings=settings,
+                        )
+                    },
+                    prepare=[
+                        *[*command, "kafka.tools.StorageTool", "format", f"-t={cluster_id}"],
+                        *["-c", "server.properties", *scram],
+                    ],
+                    serve=[*command, *serve_options, "kafka.Kafka", "server.properties"],
                 )
-                _await_answer(node, deadline)
-                yield node
-            case Ended() as end:
-                raise ClusterUnavailable(f"Kafka's storage could not be formatted ({end})")
-            case None:
-                raise ClusterUnavailable(f"Kafka's storage was not formatted within {timeout:g} s")
+            )
+            for node_id, addresses in enumerate(all_addresses, 1)
+        ]
+        nodes = tuple(
+            Node(
+                node_id=node_id,
+                bootstrap_servers=addresses["PLAINTEXT"],
+                listeners={name: addresses[name] for name in listeners},
+                cluster_id=cluster_id,
+                folder=_formatted(kept, deadline, timeout),
+                kept=kept,
+            )
+            for node_id, (addresses, kept) in enumerate(zip(all_addresses, all_kept, strict=True), 1)
+        )
+        for node in nodes:
+            _await_answer(node, deadline)
+        yield nodes
+
+
+def _formatted(kept: Kept, deadline: float, timeout: float) -> Path:
+    """Return the folder of a Kafka that has been started."""
+    match kept.hear(max(0.0, deadline - time.monotonic())):
+        case Started(folder=folder):
+            return folder
+        case Ended() as end:
+            raise ClusterUnavailable(f"Kafka's storage could not be formatted ({end})")
+        case None:
+            raise ClusterUnavailable(f"Kafka's storage was not formatted within {timeout:g} s")
 
 
 def _free_ports(count: int) -> list[int]:
@@ -156,7 +210,7 @@ def _await_answer(node: Node, deadline: float) -> None:
         for attempt in patience:
             with attempt:
                 _check_alive(node.kept)
-                _ask(node.bootstrap_servers, node.cluster_id)
+                _ask(node)
     except RetryError as error:
         log = (node.folder / LOG).read_text(encoding="utf-8", errors="replace")
         raise ClusterUnavailable(f"Kafka was started and gave no answer ({end_of_log(log)})") from error
@@ -170,16 +224,16 @@ def _check_alive(kept: Kept) -> None:
             raise ClusterUnavailable(f"Kafka did not start ({end})")
 
 
-def _ask(address: str, cluster_id: str) -> None:
-    """Raise OSError or KafkaException unless the cluster's broker is there.
+def _ask(node: Node) -> None:
+    """Raise OSError or KafkaException unless the broker is there, and one of its cluster.
 
     With confluent-kafka: it tells the cluster's id on every version of Kafka (kafka-python 3.0.12 fails on 2.8).
     """
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
-    host, port = address.split(":")
+    host, port = node.bootstrap_servers.split(":")
     socket.create_connection((host, int(port)), timeout=1).close()  # librdkafka would log each refusal
-    cluster = AdminClient({"bootstrap.servers": address}).list_topics(timeout=2)
-    if cluster.cluster_id != cluster_id or not cluster.brokers:
+    cluster = AdminClient({"bootstrap.servers": node.bootstrap_servers}).list_topics(timeout=2)
+    if cluster.cluster_id != node.cluster_id or node.node_id not in cluster.brokers:
         raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE))

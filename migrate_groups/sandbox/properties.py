@@ -1,0 +1,72 @@
+"""The settings of a small, quick Kafka: ``server.properties``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def server_properties(
+    *,
+    node_id: int = 1,
+    controllers: Sequence[str],
+    addresses: Mapping[str, str],
+    protocols: Mapping[str, str],
+    settings: Mapping[str, str],
+) -> str:
+    """Return the text of a broker's ``server.properties``; ``settings`` overrule what is here.
+
+    ``controllers`` are the addresses of all brokers' CONTROLLER listeners, in the order of their ids, which begin at 1.
+    ``addresses`` are by the name of the listener, CONTROLLER and PLAINTEXT among them, and ``protocols`` those that a
+    listener speaks whose name is not one already.
+    """
+    listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
+    spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "controller.quorum.voters": ",".join(f"{number}@{each}" for number, each in enumerate(controllers, 1)),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": ",".join(each for name, each in listeners.items() if name != "CONTROLLER"),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in spoken.items()),
+        "log.dirs": "data",
+        # Few partitions are quicker to make.
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.num.partitions": "4",
+        # Members come and go at once, and a mistyped topic is an error.
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "100",
+        "auto.create.topics.enable": "false",
+        # Otherwise a start fills 128 MB of the heap.
+        "log.cleaner.dedupe.buffer.size": "4194304",
+        **_replication(len(controllers)),
+        **settings,
+    }
+    return "".join(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in properties.items())
+
+
+def _replication(brokers: int) -> dict[str, str]:
+    """Return the settings that depend on how many brokers there are: each topic is on all of them.
+
+    Of three, one may be missing: what was acknowledged is on two. That it is missing is noticed in seconds.
+    """
+    replicas, in_sync = str(brokers), str(max(1, brokers - 1))
+    properties = {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
+    if brokers > 1:
+        properties |= {
+            "broker.heartbeat.interval.ms": "300",
+            "broker.session.timeout.ms": "3000",
+            "controller.quorum.election.timeout.ms": "600",
+            "controller.quorum.election.backoff.max.ms": "300",
+            "controller.quorum.fetch.timeout.ms": "1500",
+        }
+    return properties

@@ -1,0 +1,388 @@
+"""One seeded run of a migration with a fault, and what must hold after it.
+
+The command runs in a process of its own. It is halted at a random step (``halted_at``); then the fault happens, before
+the step or while it goes on. The cluster is mended, while the command still runs or after it. Then:
+
+- every partition that the receipt calls confirmed or unchanged stands where it says; any other stands where it did
+  before, or where it was to go; where nothing was to be written (exit 2, 3 or 5), nothing was;
+- the same command again completes it;
+- the new groups' applications, started then, process every record that the old group had not, once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import receipt_json
+from migrate_groups.plan.receipt import Outcome
+from tests.support.three_brokers import OldApplication, ThreeBrokers
+
+FAULTS = (
+    *("coordinator killed", "coordinator hangs", "coordinator restarted") * 2,
+    *(
+        "tool killed",
+        "tool killed at a hung coordinator",
+        "cluster gone",
+        "rolling restart",
+        "partition without leader",
+    ),
+)
+# A migration of two topics to two groups makes so many steps, or a few more (measured); later ones are not reached.
+STEPS = 140
+_PATIENCE = 150.0  # for a command to end by itself: far more than its time-outs add up to
+_NOTHING_WRITTEN = (2, 3, 5)
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What a seed stands for, and what came of it. ``problems`` is empty where all holds."""
+
+    seed: int
+    fault: str
+    step: int
+    halted: bool = False
+    exits: list[int] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    records: int = 0
+    skipped: int = 0
+    twice: int = 0
+    open_entries: int = 0
+    one_client_only: bool = False
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+
+def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Run:
+    """Do one run in an empty folder."""
+    chance = random.Random(seed)
+    found = Run(seed=seed, fault=chance.choice(FAULTS), step=chance.randint(1, STEPS))
+    begun = time.monotonic()
+    migration = _Migration(chance, brokers, folder, found)
+    try:
+        _FAULTS[found.fault](migration)
+        migration.complete()
+        migration.count_records()
+    except Exception as error:  # noqa: BLE001  a harness that fails has seen nothing
+        found.problems.append(f"{type(error).__name__}: {error}")
+    finally:
+        migration.end()
+    found.seconds = round(time.monotonic() - begun, 1)
+    return found
+
+
+class _Migration:
+    """An old group with two topics, the records on them, and the command that hands each to a group of its own."""
+
+    def __init__(self, chance: random.Random, brokers: ThreeBrokers, folder: Path, found: Run) -> None:
+        self.chance, self.brokers, self.folder, self.found = chance, brokers, folder, found
+        self.source = brokers.name("old")
+        only_on = chance.randint(1, 3) if found.fault == "partition without leader" else None
+        self.leader = brokers.sandbox.nodes[(only_on or 1) - 1]
+        self.targets = {
+            brokers.name("new"): brokers.create_topic("pay"),
+            brokers.name("new"): brokers.create_topic("find", 1 if only_on else 2, only_on=only_on),
+        }
+        self.topics = list(self.targets.values())
+        self.partitions = brokers.partitions(self.topics)
+        self.produced: Counter[TopicPartition] = Counter()
+        self.produce()
+        brokers.flush()
+        self.positions = {each: chance.randint(0, self.produced[each]) for each in self.partitions}
+        brokers.commit(self.source, self.positions)
+        self.application: OldApplication | None = None
+        self.timeout = chance.choice((3, 20, 20))
+        (folder / "split.toml").write_text(
+            f'source = "{self.source}"\n'
+            + "".join(f'[[target]]\ngroup = "{group}"\ntopics = ["{topic}"]\n' for group, topic in self.targets.items())
+            + f'[options]\nsettle = "{chance.choice((0, 0, 300))}ms"\nguard = "{chance.choice((0, 0, 1))}s"\n'
+        )
+
+    def coordinator(self):
+        """Return the coordinator of the old group, or of a new one."""
+        return self.brokers.coordinator(self.chance.choice([self.source, *self.targets]))
+
+    def produce(self) -> None:
+        more = {each: self.chance.randint(1, 20) for each in self.partitions}
+        self.brokers.produce(
+            {
+                each: [f"{each}-{self.produced[each] + number}" for number in range(count)]
+                for each, count in more.items()
+            }
+        )
+        self.produced.update(more)
+
+    def join(self) -> None:
+        """Have the old application consume, and return once it does."""
+        self.application = OldApplication(self.brokers, self.source, self.topics, self.positions)
+        deadline = time.monotonic() + _PATIENCE
+        while not self.application.joined() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def leave(self) -> None:
+        if self.application:
+            self.application.stop()
+            self.positions = self.application.positions
+            self.application = None
+
+    def pause(self, most: float) -> None:
+        time.sleep(self.chance.uniform(0, most))
+
+    @contextmanager
+    def halted(self) -> Iterator[Halted]:
+        """Start the command, and yield it where it has halted at the run's step, or has ended before."""
+        tell_from, tell_to = os.pipe()
+        hear_from, hear_to = os.pipe()
+        command = [sys.executable, "-m", "tests.support.halted_at", str(self.found.step), str(tell_to), str(hear_from)]
+        with (self.folder / "said.txt").open("w") as said:
+            process = subprocess.Popen(
+                [*command, *self._arguments()],
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                pass_fds=(tell_to, hear_from),
+            )
+        os.close(tell_to)
+        os.close(hear_from)
+        with os.fdopen(tell_from) as telling:
+            if self.found.step:
+                self.found.halted = telling.readline().startswith("at ")
+            self.produce()
+            halted = Halted(process, hear_to)
+            try:
+                yield halted
+                self._conclude(halted)
+            finally:
+                process.kill()
+                process.wait()
+                halted.release()
+
+    def _conclude(self, halted: Halted) -> None:
+        halted.release()
+        self.leave()
+        code = halted.process.wait(_PATIENCE)
+        self._told(code, (self.folder / "said.txt").read_text())
+        self.brokers.heal()
+        self.check_receipt(code)
+
+    def again(self) -> int:
+        """Run the same command, without a fault, and return its exit code."""
+        done = subprocess.run(
+            [sys.executable, "-m", "migrate_groups", *self._arguments()],
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
+        )
+        self._told(done.returncode, done.stdout + done.stderr)
+        return done.returncode
+
+    def _arguments(self) -> list[str]:
+        return ["migrate", "split.toml", "--yes", "--wait", "60s", "--timeout", f"{self.timeout}s"]
+
+    def _environment(self) -> Mapping[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("MIGRATE_GROUPS_")}
+        return kept | {
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "MIGRATE_GROUPS_BOOTSTRAP_SERVER": self.brokers.bootstrap_servers,
+        }
+
+    def _told(self, code: int, said: str) -> None:
+        self.found.exits.append(code)
+        errors = [line for line in said.splitlines() if line.startswith("error: ")]
+        self.found.said += errors
+        if "Traceback" in said or code not in (0, 3, 4, 5, -signal.SIGKILL):
+            self.found.problems.append(f"exit {code}: {said[-2000:]}")
+        elif code > 0 and len(errors) != 1:
+            self.found.problems.append(f"exit {code} with {len(errors)} lines of error")
+
+    def standing(self) -> dict[tuple[str, TopicPartition], int]:
+        """Return what the new groups have committed."""
+        return {
+            (group, partition): offset
+            for group, topic in self.targets.items()
+            for partition, offset in self.brokers.committed(group, self.brokers.partitions([topic])).items()
+        }
+
+    def check_receipt(self, code: int) -> None:
+        """Hold what the receipt says against what the new groups have committed."""
+        standing = self.standing()
+        path = self.folder / "split.toml.run" / "receipt.json"
+        if not path.exists() or (code in _NOTHING_WRITTEN and len(self.found.exits) == 1):
+            if standing:
+                self.found.problems.append(f"exit {code}, and {standing} is written")
+            return
+        receipt = receipt_json.load(path)
+        self.found.one_client_only |= any("one client only" in remark for remark in receipt.remarks)
+        for entry in receipt.entries:
+            change = entry.change
+            now = standing.get((change.group, change.topic_partition))
+            before, after = (each.offset if each else None for each in (change.before, change.after))
+            settled = entry.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+            self.found.open_entries += not settled
+            if now not in ((after,) if settled else (before, after)):
+                self.found.problems.append(f"{change.topic_partition} stands at {now}, receipt: {entry}")
+            if after != self.positions[change.topic_partition]:
+                self.found.problems.append(f"{change.topic_partition} was to go to {after}, not {self.positions}")
+
+    def complete(self) -> None:
+        """Run the same command until it is done: once is enough on a whole cluster."""
+        if self.found.exits[-1] != 0 and self.again() != 0:
+            self.found.problems.append(f"the same command again: exit {self.found.exits[-1]}")
+        wanted = {
+            (group, partition): offset
+            for group, topic in self.targets.items()
+            for partition, offset in self.positions.items()
+            if partition.topic == topic
+        }
+        standing = self.standing()
+        if standing != wanted:
+            self.found.problems.append(f"the new groups stand at {standing}, not {wanted}")
+        self.check_receipt(self.found.exits[-1])
+
+    def count_records(self) -> None:
+        """Start the new applications, and count what they and the old group have processed."""
+        self.produce()
+        self.brokers.flush()
+        processed = Counter(f"{each}-{number}" for each in self.partitions for number in range(self.positions[each]))
+        for group, topic in self.targets.items():
+            processed += self.brokers.drain(group, [topic], reset=self.chance.choice(("earliest", "latest")))
+        produced = {f"{each}-{number}" for each in self.partitions for number in range(self.produced[each])}
+        self.found.records = len(produced)
+        self.found.skipped = len(produced - processed.keys())
+        self.found.twice = sum(count > 1 for count in processed.values())
+        if self.found.skipped or self.found.twice or processed.keys() - produced:
+            self.found.problems.append("records were skipped or processed twice")
+
+    def end(self) -> None:
+        """Leave the cluster as it was found."""
+        try:
+            self.brokers.heal()
+            self.leave()
+            self.brokers.delete_topics(self.topics)
+        except Exception as error:  # noqa: BLE001  told with the run
+            self.found.problems.append(f"afterwards: {type(error).__name__}: {error}")
+
+
+class Halted:
+    """The command's process where it has halted."""
+
+    def __init__(self, process: subprocess.Popen[bytes], go_on: int) -> None:
+        self.process = process
+        self._go_on: int | None = go_on
+
+    def release(self) -> None:
+        """Let it go on."""
+        if self._go_on is not None:
+            os.close(self._go_on)
+            self._go_on = None
+
+
+def _before_or_during(migration: _Migration, halted: Halted) -> None:
+    """In half of the runs let the command go on just before the fault happens."""
+    if migration.chance.random() < 0.5:
+        halted.release()
+        migration.pause(0.02)
+
+
+def _coordinator_killed(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        victim = migration.coordinator()
+        _before_or_during(migration, halted)
+        victim.kill()
+        halted.release()
+        if migration.chance.random() < 0.5:
+            migration.pause(3)
+            victim.start()
+
+
+def _coordinator_hangs(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        victim = migration.coordinator()
+        _before_or_during(migration, halted)
+        migration.brokers.hang(victim)
+        halted.release()
+        migration.pause(6)
+        migration.brokers.go_on(victim)
+
+
+def _coordinator_restarted(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        victim = migration.coordinator()
+        _before_or_during(migration, halted)
+        victim.stop()
+        halted.release()
+        victim.start()
+
+
+def _tool_killed(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        _before_or_during(migration, halted)
+        halted.process.kill()
+
+
+def _tool_killed_at_a_hung_coordinator(migration: _Migration) -> None:
+    """Its last request waits in the broker's socket, and may be carried out after its end."""
+    with migration.halted() as halted:
+        victim = migration.brokers.coordinator(migration.chance.choice([*migration.targets]))
+        migration.brokers.hang(victim)
+        halted.release()
+        migration.pause(1)
+        halted.process.kill()
+        migration.brokers.go_on(victim)
+
+
+def _cluster_gone(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        _before_or_during(migration, halted)
+        for node in migration.brokers.sandbox.nodes:
+            node.kill()
+        halted.release()
+        migration.pause(3)
+        for node in migration.brokers.sandbox.nodes:
+            node.start()
+
+
+def _rolling_restart(migration: _Migration) -> None:
+    """The old application runs on while the command waits for its stop."""
+    migration.found.step = 0
+    migration.join()
+    with migration.halted():
+        migration.brokers.roll()
+        migration.produce()
+        migration.pause(1)
+
+
+def _partition_without_leader(migration: _Migration) -> None:
+    with migration.halted() as halted:
+        _before_or_during(migration, halted)
+        migration.leader.kill()
+        halted.release()
+        migration.pause(6)
+
+
+_FAULTS = {
+    "coordinator killed": _coordinator_killed,
+    "coordinator hangs": _coordinator_hangs,
+    "coordinator restarted": _coordinator_restarted,
+    "tool killed": _tool_killed,
+    "tool killed at a hung coordinator": _tool_killed_at_a_hung_coordinator,
+    "cluster gone": _cluster_gone,
+    "rolling restart": _rolling_restart,
+    "partition without leader": _partition_without_leader,
+}

@@ -1,0 +1,56 @@
+"""Run the command line, and halt it at its Nth step until the parent says go on, or kills it.
+
+``python -m tests.support.halted_at N TELL HEAR ARGUMENT...``. A step is each side of each request to the cluster, of
+each question to the second client, and of each time that the receipt is recorded. At the Nth a line is written to the
+file descriptor TELL, ``at N``, and one is awaited from HEAR; at the end a line says how many steps there were.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from migrate_groups.cli.app import main
+from migrate_groups.cli.writing import Journal
+from migrate_groups.cluster.kafka_connection import KafkaConnection
+from migrate_groups.cluster.witness import Witness
+
+
+class Steps:
+    """Counts steps, and halts at the wanted one."""
+
+    def __init__(self, wanted: int, tell: int, hear: int) -> None:
+        self._wanted, self._tell, self._hear = wanted, tell, hear
+        self.count = 0
+
+    def step(self) -> None:
+        self.count += 1
+        if self.count == self._wanted:
+            self.tell(f"at {self.count}")
+            os.read(self._hear, 1)
+
+    def tell(self, line: str) -> None:
+        with suppress(BrokenPipeError):
+            os.write(self._tell, f"{line}\n".encode())
+
+    def around(self, function):
+        def counted(*arguments, **named):
+            self.step()
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.step()
+
+        return counted
+
+
+if __name__ == "__main__":
+    steps = Steps(*map(int, sys.argv[1:4]))
+    sys.argv = ["migrate-groups", *sys.argv[4:]]
+    for place, method in ((Journal, "record"), (KafkaConnection, "_attempt"), (Witness, "_ask")):
+        setattr(place, method, steps.around(getattr(place, method)))
+    try:
+        main()
+    finally:
+        steps.tell(f"of {steps.count}")

@@ -1,0 +1,254 @@
+"""A cluster of three brokers that fail, and the applications on it that count what they process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from functools import partial
+
+import confluent_kafka
+import tenacity
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.sandbox.broker import Sandbox
+from migrate_groups.sandbox.node import Node
+from tests.support.broker_world import until
+from tests.support.processes import gone
+
+_SECONDS = 60.0
+
+
+def persistently(function):
+    """Return what a function returns, called again while the cluster is in no state to answer."""
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type((KafkaException, KafkaError, OSError)),
+        stop=tenacity.stop_after_delay(_SECONDS),
+        wait=tenacity.wait_fixed(0.2),
+        reraise=True,
+    )(function)
+
+
+class ThreeBrokers:
+    """Deeds on the cluster; every question is asked until there is an answer, with a client of its own."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.bootstrap_servers = sandbox.bootstrap_servers
+        self._hung: set[int] = set()
+        self._prefix = uuid.uuid4().hex[:6]
+        self._numbers = itertools.count()
+        self._admin = AdminClient(self._client())
+        # Its members are what keeps librdkafka from being asked anew: it lives as long as the cluster.
+        self.producer = Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
+
+    def _client(self, **settings: object) -> dict[str, object]:
+        # Failed connections are what is tested here: librdkafka would log each of them.
+        settings |= {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
+        return settings
+
+    def name(self, what: str) -> str:
+        return f"{what}-{self._prefix}-{next(self._numbers)}"
+
+    def create_topic(self, what: str, partitions: int = 2, *, only_on: int | None = None) -> str:
+        """Make a topic with three replicas, or with one, on the broker of that id."""
+        topic = self.name(what)
+        brokers = [node.node_id for node in self.sandbox.nodes] if only_on is None else [only_on]
+        assignment = [[*brokers[i % 3 :], *brokers[: i % 3]] for i in range(partitions)]
+        config = {"min.insync.replicas": "2" if len(brokers) > 1 else "1"}
+        new = NewTopic(topic, partitions, replica_assignment=assignment, config=config)
+        persistently(lambda: self._admin.create_topics([new])[topic].result(_SECONDS))
+        until(lambda: self._led(topic), seconds=_SECONDS)
+        return topic
+
+    def _led(self, topic: str) -> bool:
+        described = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic]
+        return bool(described.partitions) and all(each.leader >= 0 for each in described.partitions.values())
+
+    def delete_topics(self, topics: Collection[str]) -> None:
+        for done in self._admin.delete_topics(list(topics)).values():
+            done.result(_SECONDS)
+
+    def partitions(self, topics: Collection[str]) -> list[TopicPartition]:
+        described = persistently(lambda: self._admin.list_topics(timeout=5)).topics
+        return [TopicPartition(topic, number) for topic in topics for number in sorted(described[topic].partitions)]
+
+    def produce(self, values: Mapping[TopicPartition, Collection[str]]) -> None:
+        """Send records, in order, without awaiting their acknowledgement."""
+        for partition, each in values.items():
+            for value in each:
+                self.producer.produce(partition.topic, value=value, partition=partition.partition)
+
+    def flush(self) -> None:
+        assert self.producer.flush(_SECONDS) == 0
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit as a simple consumer does."""
+        wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
+
+        def attempt() -> None:
+            with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)) as admin:
+                for error in admin.alter_group_offsets(group, wanted).values():
+                    if error.errno:
+                        raise error
+
+        persistently(attempt)
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return what a group has committed, read by confluent-kafka."""
+
+        def attempt() -> dict[TopicPartition, int]:
+            consumer = Consumer(self._client(**{"group.id": group, "enable.auto.commit": False}))
+            try:
+                found = consumer.committed([confluent_kafka.TopicPartition(*each) for each in partitions], timeout=5)
+            finally:
+                consumer.close()
+            for each in found:
+                if each.error:
+                    raise KafkaException(each.error)
+            return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+        return persistently(attempt)
+
+    def coordinator(self, group: str) -> Node:
+        """Return the broker that coordinates a group."""
+
+        def attempt() -> int:
+            with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)) as admin:
+                return admin._manager.run(partial(admin._find_coordinator_id, group))
+
+        return self.sandbox.nodes[persistently(attempt) - 1]
+
+    def hang(self, *nodes: Node) -> None:
+        for node in nodes:
+            self._hung.add(node.node_id)
+            node.hang()
+
+    def go_on(self, *nodes: Node) -> None:
+        for node in nodes:
+            self._hung.discard(node.node_id)
+            node.go_on()
+
+    def heal(self) -> None:
+        """Bring every broker back, and return when all partitions have all their replicas."""
+        self.go_on(*(node for node in self.sandbox.nodes if node.node_id in self._hung))
+        ended = [node for node in self.sandbox.nodes if gone(node.pid)]
+        for node in ended:
+            node.start()
+        for node in self.sandbox.nodes:
+            node.await_answer()
+        until(self._is_whole, seconds=_SECONDS)
+
+    def _is_whole(self) -> bool:
+        try:
+            cluster = self._admin.list_topics(timeout=5)
+        except KafkaException:
+            return False
+        return len(cluster.brokers) == len(self.sandbox.nodes) and all(
+            partition.leader >= 0 and len(partition.isrs) == len(partition.replicas)
+            for topic in cluster.topics.values()
+            for partition in topic.partitions.values()
+        )
+
+    def roll(self) -> None:
+        """Restart one broker after the other, each once all replicas are there again."""
+        for node in self.sandbox.nodes:
+            node.stop()
+            self.heal()
+
+    def consumer(self, group: str, **settings: object) -> Consumer:
+        return Consumer(
+            self._client(
+                **{"group.id": group, "client.id": "test-app", "enable.auto.commit": False, "session.timeout.ms": 6000},
+                **settings,
+            )
+        )
+
+    def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
+        """Have a group's new application process all that is there; return each value and how often it came."""
+        consumer = self.consumer(group, **{"auto.offset.reset": reset})
+        consumer.subscribe(list(topics))
+        values: Counter[str] = Counter()
+        wanted = [confluent_kafka.TopicPartition(*each) for each in self.partitions(topics)]
+
+        def at_end() -> bool:
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    values[message.value().decode()] += 1
+            if len(consumer.assignment()) < len(wanted):
+                return False
+            positions = {(each.topic, each.partition): each.offset for each in consumer.position(wanted)}
+            return all(
+                positions[each.topic, each.partition] >= consumer.get_watermark_offsets(each, timeout=10)[1]
+                for each in wanted
+            )
+
+        try:
+            until(at_end, seconds=_SECONDS)
+        finally:
+            consumer.close()
+        return values
+
+
+class OldApplication:
+    """A member of the old group. When it is told to stop, it commits all that it has processed, and only then leaves.
+
+    It has processed what lies below its ``positions``; what it is given twice, after a rebalance, it knows and ignores.
+    """
+
+    def __init__(
+        self, brokers: ThreeBrokers, group: str, topics: Collection[str], begun: Mapping[TopicPartition, int]
+    ) -> None:
+        self.positions = dict(begun)
+        self._consumer = brokers.consumer(group, **{"auto.offset.reset": "earliest"})
+        self._consumer.subscribe(list(topics))
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when it has committed and left. Raises what went wrong with it."""
+        self._stop.set()
+        self._thread.join(_SECONDS)
+        if self._failure or self._thread.is_alive():
+            raise RuntimeError("the old application could not commit") from self._failure
+
+    def joined(self) -> bool:
+        return bool(self._consumer.assignment())
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._process()
+            tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(KafkaException),
+                stop=tenacity.stop_after_delay(_SECONDS),
+                wait=tenacity.wait_fixed(0.2),
+                after=lambda _: self._process(),  # a rebalance is gone through in here
+                reraise=True,
+            )(self._commit)
+            self._consumer.close()
+        except BaseException as failure:  # noqa: BLE001  told by `stop`
+            self._failure = failure
+
+    def _process(self) -> None:
+        for message in self._consumer.consume(3, 0.05):
+            if message.error() is None:
+                partition = TopicPartition(message.topic(), message.partition())
+                self.positions[partition] = max(self.positions[partition], message.offset() + 1)
+
+    def _commit(self) -> None:
+        offsets = [confluent_kafka.TopicPartition(*each, offset) for each, offset in self.positions.items()]
+        for answer in self._consumer.commit(offsets=offsets, asynchronous=False):
+            if answer.error:
+                raise KafkaException(answer.error)
