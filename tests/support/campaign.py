@@ -26,17 +26,23 @@ from pathlib import Path
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import receipt_json
 from migrate_groups.plan.receipt import Outcome
+from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
+# The first three come twice as often as the others.
 FAULTS = (
-    *("coordinator killed", "coordinator hangs", "coordinator restarted") * 2,
-    *(
-        "tool killed",
-        "tool killed at a hung coordinator",
-        "cluster gone",
-        "rolling restart",
-        "partition without leader",
-    ),
+    "coordinator killed",
+    "coordinator killed",
+    "coordinator hangs",
+    "coordinator hangs",
+    "coordinator restarted",
+    "coordinator restarted",
+    "tool killed",
+    "tool killed at a hung coordinator",
+    "cluster gone",
+    "rolling restart",
+    "partition without leader",
+    "second client crashes",
 )
 # A migration of two topics to two groups makes so many steps, or a few more; from the first time that the receipt is
 # recorded to the last look after the write they are these (measured). Half of the runs halt there.
@@ -357,6 +363,17 @@ def _tool_killed_at_a_hung_coordinator(migration: _Migration) -> None:
         migration.brokers.go_on(victim)
 
 
+def _second_client_crashes(migration: _Migration) -> None:
+    """As librdkafka has been seen to do; once or twice."""
+    with migration.halted() as halted:
+        crash = migration.chance.choice((signal.SIGSEGV, signal.SIGABRT))
+        crash_children(halted.process.pid, crash)
+        halted.release()
+        if migration.chance.random() < 0.5:
+            migration.pause(1)
+            crash_children(halted.process.pid, crash)
+
+
 def _cluster_gone(migration: _Migration) -> None:
     with migration.halted() as halted:
         _before_or_during(migration, halted)
@@ -392,6 +409,7 @@ _FAULTS = {
     "coordinator restarted": _coordinator_restarted,
     "tool killed": _tool_killed,
     "tool killed at a hung coordinator": _tool_killed_at_a_hung_coordinator,
+    "second client crashes": _second_client_crashes,
     "cluster gone": _cluster_gone,
     "rolling restart": _rolling_restart,
     "partition without leader": _partition_without_leader,

@@ -1,8 +1,9 @@
-"""Whether a process is gone."""
+"""Whether a process is gone, and which others it has started."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -14,3 +15,15 @@ def gone(pid: int) -> bool:
         return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+def crash_children(pid: int, number: int) -> int:
+    """Send a signal to the processes that a process has started, and return how many there were (Linux)."""
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return 0
+    for child in found:
+        with suppress(ProcessLookupError):
+            os.kill(int(child), number)
+    return len(found)
