@@ -1,0 +1,65 @@
+"""A wait of hours costs no more memory and sockets than one of minutes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonReader
+from migrate_groups.cluster.witness import Witness
+from migrate_groups.errors import Refused
+from migrate_groups.migration.stop import Wait, prove_stopped
+from tests.support.clock import FakeClock
+
+A_LOOK_SECONDS = 0.25
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def kilobytes(pid: int) -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() // 1024
+
+
+@pytest.mark.parametrize(("protocol", "most"), [("classic", 1000), ("consumer", 200)])
+def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
+    """Waiting for a group that never stops leaves open files as they are, and memory but for some caches.
+
+    The second client is asked about a KIP-848 group at each look, which takes 60 ms: 1,000 of them were flat as well.
+    """
+    topic, group = world.create_topic(4), world.name("live")
+    world.join(group, topic, **({"group.protocol": "consumer"} if protocol == "consumer" else {}))
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    seen: list[list[tuple[int, int]]] = []
+    looks = 0
+
+    with (
+        closing(Witness(config)) as second,
+        closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
+    ):
+
+        def look(reasons, looks_at, seconds):
+            nonlocal looks
+            looks += 1
+            if looks in (most // 10, most):
+                gc.collect()
+                pids = [os.getpid(), *([second._child._process.pid] if second._child else [])]
+                seen.append([(open_files(pid), kilobytes(pid)) for pid in pids])
+
+        wait = Wait(wait=(most - 1) * A_LOOK_SECONDS, settle=0.0, progress=look)
+        with pytest.raises(Refused, match="not stopped"):
+            prove_stopped(reader, [group], FakeClock(), wait)
+    assert looks == most
+    for (files_before, memory_before), (files, memory) in zip(*seen, strict=True):
+        with capsys.disabled():
+            print(f"\n{protocol}: open files {files_before} → {files}, {memory_before:,} → {memory:,} kB")  # noqa: T201
+        assert files <= files_before + 2  # a socket that is just being opened anew
+        assert memory - memory_before < 4096

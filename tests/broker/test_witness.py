@@ -1,0 +1,80 @@
+"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT, measured): it is started again once, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.cluster import witness
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.old_group import Old
+
+
+class Crashing(witness._Child):
+    """A real child process, which gets a signal with each of so many first questions."""
+
+    crashes: list[int]
+
+    def answer(self, question, timeout):
+        if self.crashes:
+            os.kill(self._process.pid, self.crashes.pop())
+        return super().answer(question, timeout)
+
+
+@pytest.fixture
+def crashes(monkeypatch) -> list[int]:
+    """The signals that the next questions to the second client come with."""
+    Crashing.crashes = []
+    monkeypatch.setattr(witness, "_Child", Crashing)
+    return Crashing.crashes
+
+
+@pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
+def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
+    """After a crash between two questions, or with one, the same `Witness` answers, from a new process."""
+    partition = TopicPartition(world.create_topic(), 0)
+    world.commit("crash", partition, 7)
+    with closing(witness.Witness(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
+        first = second.committed("crash", [partition])
+        crashes.append(crash)
+        assert second.committed("crash", [partition]) == first
+        assert first[partition].offset == 7
+        os.kill(second._child._process.pid, crash)
+        second._child._process.wait()
+        assert second.committed("crash", [partition]) == first
+
+
+def remarks(here) -> list[str]:
+    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["remarks"]
+
+
+def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monkeypatch, bootstrap_servers):
+    """One crash changes nothing: both clients have confirmed."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    old = Old(here, world)
+    crashes.append(signal.SIGSEGV)
+    here("migrate", "split.toml", "--yes")
+    assert crashes == []
+    assert remarks(here) == []
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_what_it_could_not_confirm_is_said(here, world, crashes, monkeypatch, bootstrap_servers, required):
+    """Two crashes with one group's question: that group is confirmed by one client only, or not, where both must."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    old = Old(here, world)
+    crashes += [signal.SIGABRT, signal.SIGSEGV]
+    done = here("migrate", "split.toml", "--yes", *(["--witness", "required"] if required else []), code=4 * required)
+    said = (
+        f"group '{old.find_group}' was confirmed by one client only: the second client (confluent-kafka) died or hung"
+    )
+    (remark,) = remarks(here)
+    assert remark.startswith(said)
+    assert said in done.stdout
+    assert world.committed(old.find_group) == old.offsets(old.find)
