@@ -18,7 +18,9 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAut
 T = TypeVar("T")
 
 # A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life (measured).
-_RETRIABLE = (kafka_errors.RetriableError, OSError)
+# It does not know a broker yet, or any more, that the answer of another one names: one that restarts (measured).
+_RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
+_LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
@@ -43,7 +45,8 @@ class KafkaConnection:
         deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
-            stop=tenacity.stop_after_delay(self._config.timeout),
+            # An attempt that has no time left knows nothing of what is wrong: the one before it does.
+            stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
             wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
             after=lambda _: self.close(),
             reraise=True,

@@ -190,10 +190,12 @@ class ThreeBrokers:
                     values[message.value().decode()] += 1
             if len(consumer.assignment()) < len(wanted):
                 return False
-            positions = {(each.topic, each.partition): each.offset for each in consumer.position(wanted)}
+            # A partition of which nothing has come has no position yet: it stands where the group has committed.
+            begun = {(each.topic, each.partition): each.offset for each in consumer.committed(wanted, timeout=10)}
             return all(
-                positions[each.topic, each.partition] >= consumer.get_watermark_offsets(each, timeout=10)[1]
-                for each in wanted
+                max(each.offset, begun[each.topic, each.partition])
+                >= consumer.get_watermark_offsets(each, timeout=10)[1]
+                for each in consumer.position(wanted)
             )
 
         try:

@@ -1,0 +1,200 @@
+"""Migrations on a cluster of three brokers that fail: what is said, and that the records come out right."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from tests.support import campaign
+from tests.support.broker_world import until
+from tests.support.cli import Cli, CliHere, running
+from tests.support.processes import gone
+from tests.support.three_brokers import OldApplication, ThreeBrokers
+
+NOW = 'settle = "0s"\nguard = "0s"\n'
+SEEDS = {
+    "coordinator killed": 1,
+    "coordinator hangs": 2,
+    "coordinator restarted": 3,
+    "tool killed at a hung coordinator": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(java: Java, kafka_jars: KafkaJars):
+    """Three brokers, for all tests here."""
+    with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
+        yield ThreeBrokers(sandbox)
+
+
+@pytest.fixture
+def brokers(cluster: ThreeBrokers):
+    """Three brokers, all there at the beginning and at the end."""
+    cluster.heal()
+    yield cluster
+    cluster.heal()
+
+
+@pytest.fixture
+def cli(brokers: ThreeBrokers, tmp_path: Path) -> Cli:
+    """The command line in an empty folder, which knows all three addresses."""
+    return Cli(tmp_path, brokers.bootstrap_servers)
+
+
+class Old:
+    """An old group with two topics of ten records a partition, and a spec that gives each to a group of its own."""
+
+    def __init__(self, brokers: ThreeBrokers, folder: Path, *, find_only_on: int | None = None) -> None:
+        self.brokers = brokers
+        self.group, self.pay_group, self.find_group = (brokers.name(each) for each in ("old", "pay-new", "find-new"))
+        self.pay = brokers.create_topic("pay")
+        self.find = brokers.create_topic("find", 1 if find_only_on else 2, only_on=find_only_on)
+        self.partitions = brokers.partitions([self.pay, self.find])
+        brokers.produce({each: [f"{each}-{number}" for number in range(10)] for each in self.partitions})
+        brokers.flush()
+        self.positions = {each: 4 + each.partition for each in self.partitions}
+        brokers.commit(self.group, self.positions)
+        (folder / "split.toml").write_text(
+            f'source = "{self.group}"\n'
+            f'[[target]]\ngroup = "{self.pay_group}"\ntopics = ["{self.pay}"]\n'
+            f'[[target]]\ngroup = "{self.find_group}"\ntopics = ["{self.find}"]\n[options]\n{NOW}'
+        )
+
+    def committed(self) -> dict[TopicPartition, int]:
+        """Return what the new groups have committed."""
+        return {
+            partition: offset
+            for group, topic in ((self.pay_group, self.pay), (self.find_group, self.find))
+            for partition, offset in self.brokers.committed(group, self.brokers.partitions([topic])).items()
+        }
+
+    def processed(self) -> Counter[str]:
+        """Return how often the old group and the new ones have processed each record, once the new ones are done."""
+        counts = Counter(f"{each}-{number}" for each in self.partitions for number in range(self.positions[each]))
+        for group, topic in ((self.pay_group, self.pay), (self.find_group, self.find)):
+            counts += self.brokers.drain(group, [topic], reset="latest")
+        return counts
+
+    def each_once(self) -> Counter[str]:
+        return Counter(f"{each}-{number}" for each in self.partitions for number in range(10))
+
+
+def test_each_of_three_brokers_fails_and_comes_back(brokers):
+    """What was acknowledged outlives any one broker; one that is started again has its address, and its data."""
+    partition = TopicPartition(brokers.create_topic("kept"), 0)
+    brokers.commit("keeper", {partition: 7})
+    first = brokers.coordinator("keeper")
+    pid, address = first.pid, first.bootstrap_servers
+    first.kill()
+    assert gone(pid)
+    assert brokers.committed("keeper", [partition]) == {partition: 7}
+    brokers.heal()
+    assert (first.pid, first.bootstrap_servers) != (pid, address)
+    assert first.bootstrap_servers == address
+    first.hang()
+    first.go_on()
+    first.stop()
+    brokers.heal()
+    assert brokers.committed("keeper", [partition]) == {partition: 7}
+
+
+def test_the_command_says_which_process_is_which_broker(tmp_path, kafka_jars, monkeypatch):
+    """``sandbox --brokers 3`` prints three addresses and process ids; killed, it takes all of them along."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with running(Cli(tmp_path), "sandbox", "--brokers", "3") as process:
+        addresses = process.stdout.readline().strip().split(",")
+        process.send_signal(signal.SIGKILL)
+        told = [line.split() for line in process.stderr if line.startswith("broker ")]
+    assert [words[3].rstrip(",") for words in told] == addresses
+    assert [words[1] for words in told] == ["1", "2", "3"]
+    until(lambda: all(gone(int(words[-1])) for words in told) and not list(temporary.iterdir()))
+
+
+def test_the_coordinator_killed_between_two_requests(brokers, cli, monkeypatch):
+    """The first group's offsets are written, then the second group's coordinator goes: the next one gets them."""
+    old = Old(brokers, cli.folder)
+    alter, groups = KafkaPythonWriter.alter_offsets, []
+
+    def killing(self, group, offsets):
+        groups.append(group)
+        if len(groups) == 2:
+            brokers.coordinator(group).kill()
+        return alter(self, group, offsets)
+
+    monkeypatch.setattr(KafkaPythonWriter, "alter_offsets", killing)
+    CliHere(cli.folder, brokers.bootstrap_servers)("migrate", "split.toml", "--yes")
+    assert groups[:2] == [old.find_group, old.pay_group]
+    assert old.committed() == old.positions
+    receipt = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())
+    assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
+
+
+@pytest.mark.parametrize("command", ["migrate split.toml --yes", "describe {group}"])
+def test_a_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
+    """Two of three brokers hang, so that no other takes over: one line, and nothing is written."""
+    old = Old(brokers, cli.folder)
+    coordinator = brokers.coordinator(old.group)
+    other = next(node for node in brokers.sandbox.nodes if node is not coordinator)
+    brokers.hang(coordinator, other)
+    arguments = command.format(group=old.group).split()
+    done = cli(*arguments, "--timeout", "3s", code=5, seconds=30)
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == done.stderr.splitlines()[-1:]
+    assert "Traceback" not in done.stderr
+    brokers.heal()
+    assert old.committed() == {}
+
+
+def test_a_partition_without_a_leader_is_refused_by_name(brokers, cli):
+    """Its log can't be looked at, so nothing is written; once its broker is back the same command does it all."""
+    old = Old(brokers, cli.folder, find_only_on=3)
+    brokers.sandbox.nodes[2].kill()
+    refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
+    assert f"{old.find}-0" in refusal
+    assert "leader" in refusal
+    brokers.heal()
+    assert old.committed() == {}
+    cli("migrate", "split.toml", "--yes")
+    assert old.committed() == old.positions
+
+
+@pytest.mark.parametrize("fault", ["rolling restart", "whole cluster gone and back"])
+def test_the_cluster_fails_while_migrate_waits(brokers, cli, fault):
+    """The wait goes on, and hands over where the old application stopped in the end: each record once."""
+    old = Old(brokers, cli.folder)
+    application = OldApplication(brokers, old.group, [old.pay, old.find], old.positions)
+    until(application.joined)
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "120s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        if fault == "rolling restart":
+            brokers.roll()
+        else:
+            for node in brokers.sandbox.nodes:
+                node.kill()
+            brokers.heal()
+        application.stop()
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    old.positions = application.positions
+    assert old.committed() == old.positions
+    assert old.processed() == old.each_once()
+
+
+@pytest.mark.parametrize("fault", SEEDS)
+def test_seeds_of_the_campaign(brokers, tmp_path, fault):
+    """A fault at the seed's step: the receipt is true, the same command completes it, each record comes once."""
+    done = campaign.run(SEEDS[fault], brokers, tmp_path)
+    assert done.fault == fault
+    assert done.halted
+    assert done.problems == []
+    assert done.records > 0

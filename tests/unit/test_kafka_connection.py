@@ -1,0 +1,53 @@
+"""Requests while brokers come and go: what is asked again, and what is said in the end."""
+
+from __future__ import annotations
+
+import kafka.errors as kafka_errors
+import pytest
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_connection import KafkaConnection
+from migrate_groups.errors import ClusterUnavailable
+
+
+class Scripted(KafkaConnection):
+    """A connection whose attempts end as the script says; the last end repeats."""
+
+    def __init__(self, *script: object, timeout: float) -> None:
+        super().__init__(ClientConfig(bootstrap_servers="localhost:9092", timeout=timeout))
+        self.script = list(script)
+
+    def _attempt(self, request, deadline):
+        end = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        kafka_errors.UnknownBrokerIdError(2),
+        kafka_errors.NotCoordinatorError("moved"),
+        kafka_errors.KafkaConnectionError("reset"),
+        ConnectionResetError("reset"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_request_is_sent_again_while_brokers_restart(error):
+    """A broker that is not known, not there, or not the coordinator any more is a reason to ask again."""
+    assert Scripted(error, error, "answer", timeout=20).run(None, doing="asking") == "answer"
+
+
+def test_what_will_not_mend_is_not_tried_again():
+    """An answer that says no is the end at once."""
+    connection = Scripted(kafka_errors.GroupAuthorizationFailedError("g"), "answer", timeout=20)
+    with pytest.raises(ClusterUnavailable, match="lacks Describe on Group 'g'"):
+        connection.run(None, doing="asking", needs="Describe on Group 'g'")
+
+
+def test_the_last_attempt_had_time_to_find_out_what_is_wrong():
+    """Attempts end before the time-out does, and what the last one found is said."""
+    connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
+    with pytest.raises(ClusterUnavailable, match="did not answer while asking: .*t-0"):
+        connection.run(None, doing="asking")
