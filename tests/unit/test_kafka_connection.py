@@ -49,5 +49,5 @@ def test_what_will_not_mend_is_not_tried_again():
 def test_the_last_attempt_had_time_to_find_out_what_is_wrong():
     """Attempts end before the time-out does, and what the last one found is said."""
     connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
-    with pytest.raises(ClusterUnavailable, match="did not answer while asking: .*t-0"):
+    with pytest.raises(ClusterUnavailable, match=r"did not answer while asking: .*t-0"):
         connection.run(None, doing="asking")
