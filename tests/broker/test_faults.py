@@ -21,12 +21,7 @@ from tests.support.processes import gone
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
-SEEDS = {
-    "coordinator killed": 1,
-    "coordinator hangs": 2,
-    "coordinator restarted": 3,
-    "tool killed at a hung coordinator": 4,
-}
+SEEDS = {"coordinator hangs": 157, "coordinator restarted": 79, "tool killed at a hung coordinator": 100}
 
 
 @pytest.fixture(scope="module")
