@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupDescription, GroupReader
-from migrate_groups.errors import Refused
+from migrate_groups.errors import GroupNotFound, Refused
 from migrate_groups.migration.take import Look, check_visible, existing_group, look_at, own_topics
 from migrate_groups.offsets.selection import TopicPattern, matching_topics
 from migrate_groups.plan.checks.source import running
@@ -68,19 +68,27 @@ def prove_stopped(
             return set(matching_topics(own_topics(reader, description), patterns))
         return set(topics) or None
 
+    was_there = False
     while True:
         looked = clock.monotonic()
-        reasons, looks = _look_twice(reader, groups, clock, how, in_question)
-        passed = clock.monotonic() - started
-        how.progress(reasons, looks, passed)
-        if not any(reasons.values()):
-            return looks
-        if passed >= how.wait:
-            found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
-            waited = f" after {passed:.0f} s" if how.wait else ""
-            raise Refused(f"not stopped{waited}: {found}")
-        took = clock.monotonic() - looked
-        clock.sleep(min(max(_POLL_SECONDS, took), how.wait - passed))
+        try:
+            reasons, looks = _look_twice(reader, groups, clock, how, in_question)
+        except GroupNotFound:
+            # A coordinator that has just taken over may not know its groups yet (whole cluster restarted, measured).
+            if not was_there or clock.monotonic() - started >= how.wait:
+                raise
+        else:
+            was_there = True
+            passed = clock.monotonic() - started
+            how.progress(reasons, looks, passed)
+            if not any(reasons.values()):
+                return looks
+            if passed >= how.wait:
+                found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
+                waited = f" after {passed:.0f} s" if how.wait else ""
+                raise Refused(f"not stopped{waited}: {found}")
+        now = clock.monotonic()
+        clock.sleep(min(max(_POLL_SECONDS, now - looked), max(0.0, started + how.wait - now)))
 
 
 def _look_twice(

@@ -158,7 +158,10 @@ def existing_group(reader: GroupReader, group: str) -> GroupDescription:
         raise UsageError("a group name is empty")
     description = reader.describe_group(group)
     if not description.exists:
-        raise GroupNotFound(f"group {group!r} does not exist on this cluster; check the name and --bootstrap-server")
+        raise GroupNotFound(
+            f"group {group!r} does not exist on this cluster; check the name and --bootstrap-server, "
+            "and try again where brokers have just restarted"
+        )
     return description
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import closing
 
 import confluent_kafka
 import pytest
+from kafka.protocol.admin import DescribeGroupsResponse
 
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonReader
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.take import look_at
@@ -264,3 +268,25 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
     assert f"{partition.topic}," in (cli.folder / "later.csv").read_text()
     cli("apply", "later.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert world.committed(f"{group}-new") == {partition: 6}
+
+
+def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers, monkeypatch):
+    """Azure Event Hubs goes straight from Stable to Dead: a group with commits is there all the same, and Empty."""
+    group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
+    world.commit(group, partition, 0)
+
+    def dead(group, **_):
+        async def request(client):
+            return DescribeGroupsResponse.DescribedGroup(group_id=group, group_state="Dead", members=[])
+
+        return request
+
+    async def nothing(client):
+        return {}
+
+    monkeypatch.setattr("migrate_groups.cluster.kafka_wire.describe", dead)
+    monkeypatch.setattr("migrate_groups.cluster.kafka_wire.list_groups", nothing)
+    with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers))) as reader:
+        assert reader.describe_group(group).stopped
+        assert reader.describe_group(group).is_consumer_group
+        assert not reader.describe_group(world.name("never")).exists

@@ -1,0 +1,49 @@
+"""Waiting for a stop in memory, while the coordinator moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import GroupDescription, Member, TopicPartition
+from migrate_groups.errors import GroupNotFound
+from migrate_groups.migration.stop import Wait, prove_stopped
+from tests.support.clock import FakeClock
+
+MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=frozenset({"t"}))
+
+
+class Forgetful(InMemoryCluster):
+    """A coordinator that has just taken over does not know its groups at these looks, counted from 0."""
+
+    def __init__(self, forgets: range) -> None:
+        super().__init__()
+        self.create_topic("t", 1)
+        self.commit("big", TopicPartition("t", 0), 5)
+        self.join("big", MEMBER)
+        self._forgets, self._looks = forgets, 0
+
+    def describe_group(self, group: str) -> GroupDescription:
+        self._looks += 1
+        if self._looks - 1 in self._forgets:
+            return GroupDescription(group=group, state="Dead", group_type="")
+        return super().describe_group(group)
+
+
+def test_a_group_that_is_away_for_a_moment_is_waited_for():
+    """After a look that found it, a group that is not there is no reason to give up: it is looked for again."""
+    cluster, waited = Forgetful(range(2, 5)), []
+    clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
+    how = Wait(wait=60, settle=0, progress=lambda reasons, looks, seconds: waited.append(bool(reasons["big"])))
+    looks = prove_stopped(cluster, ["big"], clock, how)
+    assert looks["big"].description.stopped
+    assert waited == [True, True, True, False]
+
+
+@pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never there", "gone for good"])
+def test_a_group_that_is_not_there_is_said(forgets):
+    """One that was never there is so at once, one that is gone for good when the wait is over."""
+    clock = FakeClock()
+    with pytest.raises(GroupNotFound, match="'big' does not exist"):
+        prove_stopped(Forgetful(forgets), ["big"], clock, Wait(wait=60, settle=0))
+    assert clock.slept == (60 if forgets.start else 0)
