@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+FORMULA = r"\A('*[=+\-@\t\r])"
+"""What a spreadsheet would take for a formula at the beginning of a cell, as a regular expression for RE2, Java and
+Python; and what looks guarded already. It is guarded by being replaced by ``'`` and its first group."""
+GUARDED = r"\A'('*[=+\-@\t\r])"
+"""What is guarded so: replaced by its first group, it is as it was."""
+
 
 def some(items: Collection[object], most: int = 5) -> str:
     """Return the first items in order, comma separated, and how many more there are."""

@@ -11,11 +11,35 @@ import pytest
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
+from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support.broker_world import wait_for_coordinators
 
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--kafka 3.9.1``: the brokers of this run."""
+    parser.addoption("--kafka", default=DEFAULT_VERSION, metavar="VERSION", help="the version of Kafka to test with")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"Kafka {config.getoption('--kafka')}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, by name and with the reason, what the brokers of this run can't do: ``needs_kafka("4.0", why)``."""
+    version = config.getoption("--kafka")
+    for item in items:
+        for mark in item.iter_markers("needs_kafka"):
+            least, why = mark.args
+            if _number(version) < _number(least):
+                item.add_marker(pytest.mark.skip(reason=f"Kafka {version} is older than {least}: {why}"))
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +49,10 @@ def java() -> Java:
 
 
 @pytest.fixture(scope="session")
-def kafka_jars(java: Java) -> KafkaJars:
-    """Kafka's jars, in the user's cache."""
-    return fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
+def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
+    """The jars of this run's Kafka, in the user's cache."""
+    mirror = os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
+    return fetch_jars(java=java, cache=user_cache(), version=pytestconfig.getoption("--kafka"), mirror=mirror)
 
 
 @pytest.fixture(scope="session")

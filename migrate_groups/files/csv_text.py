@@ -2,6 +2,9 @@
 
 pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short (measured). When a check
 fails, the file is scanned again with `csv`, so that the error names line, column and what was expected.
+
+In a file with a header a cell that a spreadsheet would take for a formula is *guarded* by an apostrophe before it; so
+is one that only looks guarded, which makes reading the exact inverse of writing.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.text import FORMULA, GUARDED
 
 _LARGEST_CELL = 16 * 1024 * 1024
 
@@ -144,13 +148,25 @@ def read_columns(
             _explain(data, name, columns, present=present, has_header=has_header, reason=str(error))
     typed = {}
     for column in present:
-        cast = columns[column].cast(raw[column])
+        cells = raw[column]
+        if has_header and pc.any(pc.starts_with(cells, "'")).as_py():
+            cells = pc.replace_substring_regex(cells, GUARDED, r"\1")
+        cast = columns[column].cast(cells)
         if cast is None:
             _explain(
                 data, name, columns, present=present, has_header=has_header, reason=f"column {column} is malformed"
             )
         typed[column] = cast
     return pa.table(typed)
+
+
+def guarded(table: pa.Table) -> pa.Table:
+    """Return the table with its texts guarded, for a file with a header."""
+    for index, column in enumerate(table.columns):
+        if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(column, FORMULA)).as_py():
+            cells = pc.replace_substring_regex(column, FORMULA, r"'\1")
+            table = table.set_column(index, table.column_names[index], cells)
+    return table
 
 
 def write_rows(table: pa.Table, file: BinaryIO) -> None:
@@ -177,7 +193,7 @@ def _explain(
                 f"{name}, line {line}: {len(cells)} columns; expected {len(present)} ({','.join(present)})"
             )
         for column, cell in zip(present, cells, strict=True):
-            complaint = columns[column].complaint(cell)
+            complaint = columns[column].complaint(re.sub(GUARDED, r"\1", cell) if has_header else cell)
             if complaint:
                 raise InvalidInput(f"{name}, line {line}: {column} {complaint}")
     raise InvalidInput(f"{name} is malformed: {' '.join(reason.split())}")

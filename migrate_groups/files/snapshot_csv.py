@@ -56,11 +56,11 @@ def read(data: bytes, name: str, header: list[str]) -> Snapshot:
 
 
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
-    """Write the snapshot; times as RFC 3339 with ``Z``, cells quoted only where they must be."""
+    """Write the snapshot; times as RFC 3339 with ``Z``, cells quoted only where they must be, formulas guarded."""
     table = snapshot.table
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             moments = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(index, field.name, moments)
     file.write((",".join(table.column_names) + "\n").encode())
-    csv_text.write_rows(table, file)
+    csv_text.write_rows(csv_text.guarded(table), file)

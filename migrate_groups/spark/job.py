@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.comparable import align
+from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.mapping import Split, expected, spec_mapping, split_mapping
 from migrate_groups.spark.quarantine import right, set_aside
@@ -161,7 +162,7 @@ def _written(table: DataFrame, path: str) -> DataFrame:
     """The table as read from the Parquet that was written, so that what follows does not compute it again."""
     table.write.parquet(f"{path}.parquet")
     read = table.sparkSession.read.schema(table.schema).parquet(f"{path}.parquet")
-    read.write.csv(f"{path}.csv", header=True, escape='"')
+    write_csv(read, f"{path}.csv")
     return read
 
 

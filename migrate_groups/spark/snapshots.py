@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
+from migrate_groups.text import GUARDED
 
 SNAPSHOT = StructType(
     [
@@ -157,6 +158,8 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     columns = [F.col(_BROKEN)]
     for field in _fields(names):
         cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
+        if isinstance(field.dataType, StringType) and field.name in names and not headless:
+            cell = F.regexp_replace(cell, GUARDED, "$1")
         columns.append(cell.try_cast(field.dataType).alias(field.name))
         if field.name in names and type(field.dataType) in _FORMS:
             written = F.col(_TEXT + field.name)

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, read_snapshots
 
@@ -330,3 +331,18 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
     path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
     found: DataFrame = read_snapshots(spark, [path, csv_file("topic,partition", "t,0")])
     assert {row.topic for row in found.collect()} == {"007", "t"}
+
+
+def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
+    spark: SparkSession, csv_file: CsvFile, tmp_path: Path
+) -> None:
+    """``'=1`` stands for the group ``=1``, as the command line writes it; the tables for people are guarded again."""
+    names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare"}
+    file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
+    read = read_snapshots(spark, [file])
+    assert {(row.group, row.topic) for row in read.collect()} == {(name, "-t") for name in names.values()}
+    headless = csv_file("'=g,t,0,5", name="export.csv")
+    assert [row.group for row in rows_of(spark, headless)] == ["'=g"]
+    write_csv(read.select("group").coalesce(1), str(tmp_path / "out"))
+    (part,) = (tmp_path / "out").glob("*.csv")
+    assert sorted(part.read_text().split()) == sorted(["group", "'=1", "''+x", "'plain", "'-bare"])

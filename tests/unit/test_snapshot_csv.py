@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
-from migrate_groups.files import snapshot_parquet, split_toml, tables
+from migrate_groups.files import reset_csv, snapshot_parquet, split_toml, tables
 from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot, concatenate
 from tests.support.rows import NOON, row
 
@@ -110,6 +111,32 @@ def test_empty_table_and_windows_line_ends():
     """A header alone is an empty snapshot; carriage returns before newlines are taken."""
     assert len(load(f"{HEADER}\n")) == 0
     assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@sum", "\t=1", "'=1", "''-", '=1,"2"'])
+def test_no_cell_is_a_formula(name):
+    """What a spreadsheet would compute has an apostrophe before it in the file, and loads back as it was."""
+    snapshot = Snapshot.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
+    data = tables.to_csv(snapshot)
+    cells = [cell for line in csv.reader(io.StringIO(data.decode(), newline="")) for cell in line]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r") and cell]
+    assert "'" + name in cells
+    assert load(data) == snapshot
+
+
+def test_a_formula_that_a_person_wrote_is_a_name():
+    """A file from elsewhere, without guards, loads as it stands; Kafka's own files are never guarded."""
+    (only,) = load(f"{HEADER}\n{LINE.replace(',g,', ',=g,')}\n").rows()
+    assert only.group == "=g"
+    (only,) = load("'=g,-t,0,5\n").rows()
+    assert (only.group, only.topic) == ("'=g", "-t")
+    assert reset_csv.to_bytes(Snapshot.of_rows([row(group="=g"), row(group="h")]))[0].startswith(b"=g,")
+
+
+def test_a_wrong_cell_after_a_guarded_one_has_its_place():
+    """The guard is no reason to name a line that is right."""
+    with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
+        load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
 
 
 def changed(column: str, cell: str) -> str:

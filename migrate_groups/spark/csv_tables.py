@@ -1,0 +1,16 @@
+"""Tables as CSV for people: a text that a spreadsheet would take for a formula is guarded, as in a snapshot."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType
+
+from migrate_groups.text import FORMULA
+
+
+def write_csv(table: DataFrame, folder: str) -> None:
+    """Write a table as CSV with a header to a new folder."""
+    texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
+    guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
+    guarded.write.csv(folder, header=True, escape='"')
