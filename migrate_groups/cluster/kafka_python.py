@@ -67,8 +67,7 @@ class KafkaPythonReader:
 
     def cluster_id(self) -> str:
         """See `GroupReader.cluster_id`."""
-        cluster = self._connection.run(lambda client: client._describe_cluster(), doing="asking for the cluster id")
-        return str(cluster["cluster_id"])
+        return self._connection.run(surroundings.cluster_id, doing="asking for the cluster id")
 
     def describe_group(self, group: str) -> GroupDescription:
         """See `GroupReader.describe_group`."""

@@ -63,6 +63,12 @@ def _permissions(bits: Collection[int] | None) -> Permissions:
     return permitted if Operation.DESCRIBE in permitted else None
 
 
+async def cluster_id(client: KafkaAdminClient) -> str:
+    """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8 (KeyError, measured)."""
+    answer = await client._manager.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    return str(answer.cluster_id)
+
+
 async def topic_names(client: KafkaAdminClient) -> frozenset[str]:
     """Return the name of every topic that this principal may describe."""
     answer = await client._manager.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))

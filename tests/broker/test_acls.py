@@ -28,6 +28,7 @@ from migrate_groups.cluster.ports import OFFSETS_TOPIC, TopicPartition
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.secured import Secured, properties_text
+from tests.support.versions import NEEDS_KIP_848
 
 WHO = "User:least"
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
@@ -160,6 +161,7 @@ def scene(secured: Secured, here: CliHere):
         yield scene
 
 
+@NEEDS_KIP_848
 def test_a_topic_of_a_kip_848_group_can_not_hide_either(scene):
     """Kafka does not say which of the group's topics it is: the error names the group."""
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()

@@ -18,6 +18,7 @@ from migrate_groups.plan.plan import Verdict
 from tests.support.broker_world import until
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
 from tests.support.raw_member import raw_member, subscription
+from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_SHARE_GROUPS
 
 
 @pytest.fixture
@@ -91,6 +92,7 @@ def test_connect_sinks_are_told_by_name_and_client(world, writer):
     assert check(by_client, "kind").reason.startswith(f"{old} is a Connect sink's")
 
 
+@NEEDS_SHARE_GROUPS
 def test_share_group_is_refused_whatever_is_overruled(cli, world, writer, sandbox):
     """A share group keeps no committed offsets: the broker would refuse it as a target, and so does the check."""
     partition, old = old_group(world)
@@ -134,7 +136,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_killed_member_lingers_and_is_named(cli, world, protocol):
     """A member that was killed holds its group until its session timeout: who it is and when that ends is said."""
     partition, group = old_group(world)
@@ -158,6 +160,7 @@ def test_closed_static_member_lingers_and_is_named(cli, world):
     assert "a static one that was closed, stays until its session timeout" in refusal
 
 
+@NEEDS_KIP_848
 def test_slow_revoke_means_wait(cli, world, writer):
     """A KIP-848 member in the middle of revoking shows the moved topic nowhere: Reconciling is no stop, by topic."""
     moved, old = old_group(world)
@@ -228,7 +231,9 @@ def test_expiry_is_told_for_groups_that_nobody_started(world, writer):
     )
 
 
-@pytest.mark.parametrize(("protocol", "verdict"), [("classic", Verdict.WARN), ("consumer", Verdict.PASS)])
+@pytest.mark.parametrize(
+    ("protocol", "verdict"), [("classic", Verdict.WARN), pytest.param("consumer", Verdict.PASS, marks=NEEDS_KIP_848)]
+)
 def test_clock_of_a_target_that_had_members(world, writer, protocol, verdict):
     """Altering restarts no clock in a classic group that had members: a warning; an Empty KIP-848 group has none."""
     partition, old = old_group(world)

@@ -16,6 +16,7 @@ from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import Refused
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock
+from tests.support.versions import NEEDS_KIP_848
 
 A_LOOK_SECONDS = 0.25
 
@@ -29,7 +30,7 @@ def kilobytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 
 
-@pytest.mark.parametrize(("protocol", "most"), [("classic", 1000), ("consumer", 200)])
+@pytest.mark.parametrize(("protocol", "most"), [("classic", 1000), pytest.param("consumer", 200, marks=NEEDS_KIP_848)])
 def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
     """Waiting for a group that never stops leaves open files as they are, and memory but for some caches.
 

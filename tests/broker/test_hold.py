@@ -33,8 +33,9 @@ from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import until
+from tests.support.versions import CONSUMER
 
-PROTOCOLS = ["classic", "consumer"]
+PROTOCOLS = ["classic", CONSUMER]
 REFUSALS = {"classic": KafkaError.INCONSISTENT_GROUP_PROTOCOL, "consumer": KafkaError._FATAL}
 COMMITTED = CommittedOffset(offset=4, leader_epoch=0, metadata="its own")
 

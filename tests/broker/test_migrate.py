@@ -14,6 +14,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import running
 from tests.support.old_group import Old
+from tests.support.versions import CONSUMER
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
@@ -44,7 +45,7 @@ def test_migrate_a_stopped_group(cli, world):
     assert outcomes(cli) == {"confirmed"}
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_migrate_waits_for_the_stop(cli, world, protocol):
     """With a live group it waits, says who is there, and starts the new groups at the last commit before the stop."""
     old = Old(cli, world)
@@ -61,7 +62,7 @@ def test_migrate_waits_for_the_stop(cli, world, protocol):
     assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
     """With [stay] the old group goes on with its other topics through the whole migration, undisturbed."""
     old = Old(cli, world, stay=True)

@@ -16,6 +16,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
 from tests.support.raw_member import raw_member
+from tests.support.versions import CONSUMER
 
 T = 1_700_000_000_000
 NOW = ("--settle", "0s", "--guard", "0s")
@@ -157,7 +158,7 @@ def test_delete_drops_a_replay_group(cli, world, replay):
     assert "does not exist" in cli.fails("delete", group, "--yes", code=3)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_is_refused_while_the_group_has_members(cli, world, replay, protocol):
     """The member is named, and nothing is deleted."""
     topic, group = replay

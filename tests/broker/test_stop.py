@@ -17,11 +17,12 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.take import look_at
 from tests.support.broker_world import until
 from tests.support.planning import connected
+from tests.support.versions import CONSUMER
 
 NOW = ("--settle", "0s", "--guard", "0s")
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_live_group_is_not_stopped(cli, world, protocol):
     """A classic and a KIP-848 group with a member are refused, naming client and host; once it left they pass."""
     topic, group = world.create_topic(), world.name("live")
@@ -53,7 +54,7 @@ def test_a_wait_that_runs_out_is_refused(cli, world):
     assert "after 1 s" in cli.fails("verify", group, "--wait", "1s", "--settle", "0s", code=3)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_by_topic_the_group_may_live_on(cli, world, protocol):
     """With ``--topic`` a Stable group passes when nobody is assigned or subscribed to those topics, and only then."""
     kept, moved = world.create_topic(), world.create_topic()
