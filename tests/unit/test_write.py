@@ -318,3 +318,28 @@ def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
     made.create_topic("kept", 1)
     made.commit("old", TopicPartition("kept", 0), 0)
     assert look_at_sources(made, receipt).source_moved == ()
+
+
+def test_fifty_thousand_partitions_are_written_in_requests_that_fit():
+    """Each request stays within half of what one batch of the offsets topic holds, whatever the metadata; none is lost.
+
+    The formula is that of the broker's records, measured: 14,000 partitions without metadata passed, 15,000 failed.
+    """
+    sizes = []
+
+    class Counting(InMemoryCluster):
+        def alter_offsets(self, group, offsets):
+            metadata = sum(len(each.metadata.encode()) for each in offsets.values())
+            sizes.append(sum(len(group.encode()) + len(tp.topic) + 44 for tp in offsets) + metadata)
+            return super().alter_offsets(group, offsets)
+
+    made = Counting()
+    for topic in ("t" * 249, "u"):
+        made.create_topic(topic, 25_000)
+        for number in range(25_000):
+            made.commit("old", TopicPartition(topic, number), 0, metadata="m" * 4096 if number % 100 == 0 else "")
+    receipt, _ = run(made)
+    assert len(receipt.entries) == 50_000
+    assert set(outcomes(receipt)) == {Outcome.CONFIRMED}
+    assert max(sizes) <= 500_000
+    assert len(sizes) > 20

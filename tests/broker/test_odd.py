@@ -1,0 +1,77 @@
+"""Odd but real: names, metadata and offsets at the edges of what Kafka takes go through every file and table."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import tables
+from tests.support.cli import CliHere
+
+NOW = ("--settle", "0s", "--guard", "0s", "--yes")
+METADATA = ('"quoted", and\nlines\t' + "\x01binary\x7f " + "é漢😀" * 500).encode()[:4090].decode(errors="ignore")
+
+
+@pytest.fixture
+def cli(here: CliHere, bootstrap_servers: str, monkeypatch: pytest.MonkeyPatch) -> CliHere:
+    """The command line in this process, connected."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    return here
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "with spaces  and / slashes \\ and ../..",
+        "\"double\" 'single' `back` $HOME $(x) {y} [bold]z[/bold] %s",
+        "größe-群-😀-\u202eevil",
+        "control \n\r\t\x1b[31m\x07\x7f",
+        "=HYPERLINK(1)",
+        "-o",
+        "g" * 4000,
+    ],
+    ids=["slashes", "quotes", "non-ASCII", "control characters", "formula", "option", "long"],
+)
+def test_any_group_id_is_migrated(cli, world, odd):
+    """A group of any name hands over to one of any name: offset and metadata arrive, in one line and one cell each."""
+    prefix = world.name("")
+    topic = world.create_topic(2, topic=f"a.b_{'t' * (245 - len(prefix))}{prefix}"[:249])
+    old, new = f"{odd}{world.name('-old')}", f"{odd}{world.name('-new')}"
+    partitions = [TopicPartition(topic, number) for number in (0, 1)]
+    for partition in partitions:
+        world.produce(topic, partition.partition, 10)
+        world.commit(old, partition, 4 + partition.partition, metadata=METADATA)
+    source, target = (json.dumps(each, ensure_ascii=False).replace("\x7f", "\\u007f") for each in (old, new))
+    spec = f'source = {source}\n[[target]]\ngroup = {target}\ntopics = ["a.b_*"]\n'
+    (cli.folder / "split.toml").write_text(spec, encoding="utf-8")
+    for said in (
+        cli("describe", "--group", old).stdout,
+        cli("snapshot", "--group", old, "-o", "s.csv").stderr,
+        cli("apply", "s.csv", "--to-group", new, "--dry-run", "--settle", "0s").stdout,
+        cli("migrate", "split.toml", *NOW).stdout,
+    ):
+        assert not [each for each in said if unicodedata.category(each) in ("Cc", "Cf") and each != "\n"]
+    assert world.committed(new) == {partitions[0]: 4, partitions[1]: 5}
+    assert [(row.group, row.metadata) for row in tables.load(cli.folder / "s.csv").rows()] == [(old, METADATA)] * 2
+    receipt = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())
+    assert [(entry["group"], entry["after"]["metadata"]) for entry in receipt["entries"]] == [(new, METADATA)] * 2
+    assert {path.name for path in cli.folder.iterdir()} == {"split.toml", "split.toml.run", "s.csv"}
+    cli("rollback", "split.toml.run", "--yes")
+    assert world.committed(new) == {}
+
+
+def test_offsets_near_the_largest(cli, world):
+    """An offset of 2^63 - 1 is read, kept and shown to the last digit; beyond the log's end it is not handed over."""
+    partition, group, largest = TopicPartition(world.create_topic(), 0), world.name("far"), 2**63 - 1
+    world.commit(group, partition, largest)
+    assert f" {largest} " in cli("describe", group).stdout
+    cli("snapshot", group, "-o", "s.csv")
+    cli("snapshot", group, "-o", "s.parquet")
+    for file in ("s.csv", "s.parquet"):
+        assert [row.offset for row in tables.load(cli.folder / file).rows()] == [largest]
+        refusal = cli.fails("apply", file, "--to-group", f"{group}-new", *NOW, code=3)
+        assert f"{partition} at {largest}" in refusal
+    assert world.committed(f"{group}-new") == {}
