@@ -79,7 +79,7 @@ class KafkaPythonReader:
         listed = self._connection.run(wire.list_groups, doing="listing the groups").get(group)
         if listed is None:
             # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
-            if self.committed_topics(group):
+            if self.all_committed(group):
                 return GroupDescription(group=group, state="Empty", group_type="classic")
             return GroupDescription(group=group, state="Dead", group_type="")
         if listed["group_type"] == "consumer" and self._describe_members is not None:

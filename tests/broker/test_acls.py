@@ -28,7 +28,9 @@ from migrate_groups.cluster.ports import OFFSETS_TOPIC, TopicPartition
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.secured import Secured, properties_text
-from tests.support.versions import NEEDS_KIP_848
+from tests.support.versions import NEEDS_KIP_848, NEEDS_SCRAM
+
+pytestmark = NEEDS_SCRAM
 
 WHO = "User:least"
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")

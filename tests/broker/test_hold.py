@@ -33,7 +33,7 @@ from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import until
-from tests.support.versions import CONSUMER
+from tests.support.versions import CONSUMER, NEEDS_TRANSACTIONS
 
 PROTOCOLS = ["classic", CONSUMER]
 REFUSALS = {"classic": KafkaError.INCONSISTENT_GROUP_PROTOCOL, "consumer": KafkaError._FATAL}
@@ -127,6 +127,7 @@ def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
     assert world.committed(group) == {partition: 7}
 
 
+@NEEDS_TRANSACTIONS
 def test_transactional_commit_is_not_kept_out(config, world):
     """A producer's commit without membership passes a hold: who holds a group must go on looking at its offsets."""
     group, partition = stopped_group(world)

@@ -7,6 +7,9 @@ import re
 import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
+from tests.support.versions import NEEDS_TOOL, NEEDS_TOOL_NAMES
+
+pytestmark = NEEDS_TOOL_NAMES
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
@@ -30,6 +33,7 @@ def exported(cli, world):
     return group
 
 
+@NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
 def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, exported, mode):
     """--from-file with four columns gives every group what our apply gives it; its dry run shows the same."""

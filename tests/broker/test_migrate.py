@@ -14,7 +14,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import running
 from tests.support.old_group import Old
-from tests.support.versions import CONSUMER
+from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
@@ -133,6 +133,7 @@ def test_what_is_produced_during_the_cut_over_is_not_lost(cli, world, uncommitte
     assert sum(value.startswith("meanwhile-") for value in values) == received
 
 
+@NEEDS_NEW_PARTITIONS
 def test_partitions_added_during_the_wait_start_at_their_beginning(cli, world):
     """A partition that appears while the stop is waited for starts at its first record."""
     old = Old(cli, world)
@@ -197,6 +198,7 @@ def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
     assert world.committed(old.pay_group) == old.offsets(old.pay)
 
 
+@NEEDS_NEW_PARTITIONS
 def test_a_killed_run_after_which_the_old_applications_ran_on(cli, world):
     """Started again after the kill, they consume, and partitions are added: the same command hands over that."""
     old = Old(cli, world)
@@ -234,6 +236,7 @@ def test_a_dry_run_knows_the_run_that_it_would_resume(cli, world):
     assert "4 partitions: 4 confirmed" in done.stderr
 
 
+@NEEDS_NEW_PARTITIONS
 def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, world):
     """What the killed run set to its start, since nobody had read it, needs no new review."""
     old = Old(cli, world)

@@ -17,6 +17,7 @@ from migrate_groups.files.landed_log import LandedLog
 from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.landing import land
 from tests.support.clock import FakeClock
+from tests.support.versions import NEEDS_TRANSACTIONS
 
 
 class Landing:
@@ -62,6 +63,7 @@ def landing(world, tmp_path, bootstrap_servers):
         yield Landing(world, tmp_path, reader, topic)
 
 
+@NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
     """What was committed, in transactions or not, aborted or deleted since the fence, in order; later the rest."""
     landing.world.commit(landing.group, landing.partition, 3)
@@ -76,6 +78,7 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
     assert landing.land()[0] == []
 
 
+@NEEDS_TRANSACTIONS
 def test_open_transaction_is_waited_for_and_then_said(landing):
     """What an open transaction holds back is counted after the time-out, and landed once it has ended."""
     producer = landing.commit_in_transaction(6)

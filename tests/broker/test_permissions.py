@@ -25,6 +25,9 @@ from tests.support.broker_world import broker_world, until, wait_for_coordinator
 from tests.support.cli import Cli
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
+from tests.support.versions import NEEDS_AUTHORIZER
+
+pytestmark = NEEDS_AUTHORIZER
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
 from tests.support.raw_member import raw_member
-from tests.support.versions import CONSUMER
+from tests.support.versions import CONSUMER, NEEDS_TRANSACTIONS
 
 T = 1_700_000_000_000
 NOW = ("--settle", "0s", "--guard", "0s")
@@ -63,6 +63,7 @@ def test_watch_gives_up_when_its_time_is_over(cli, replay):
     assert "not finished after 1 s: 20 records left in 2 partitions" in refusal
 
 
+@NEEDS_TRANSACTIONS
 def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cli, world):
     """Its commit stays before the last marker for ever; watch looks that no record is left, and ends."""
     topic, group = world.create_topic(), world.name("replay")
@@ -84,6 +85,7 @@ def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cl
     assert world.committed(group) == {TopicPartition(topic, 0): 3}
 
 
+@NEEDS_TRANSACTIONS
 def test_an_open_transaction_may_still_bring_records(world):
     """Nobody is handed its records yet; they are taken to be left, so that watch waits for its end."""
     topic = world.create_topic()

@@ -16,6 +16,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import CliHere
+from tests.support.versions import NEEDS_FAILED_DISKS, NEEDS_TOOL, NEEDS_TRANSACTIONS
 
 T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 KEPT = {"retention.ms": "-1"}
@@ -132,6 +133,7 @@ def test_strict_refuses_what_would_be_clamped(cli, group):
     assert list(cli.folder.iterdir()) == []
 
 
+@NEEDS_TOOL
 def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
     """Where Kafka's tool and rewind mean the same, they go to the same offsets, past the end and beyond it too."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -198,6 +200,7 @@ def test_a_topic_with_log_append_time(cli, world):
     assert rewound(cli, "--topic", name, "--to-datetime", at(1))[0] == ["0"]
 
 
+@NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
     """A marker has the broker's time and may be found in place of a record: never after the record that is meant."""
     name = world.create_topic(1, **KEPT)
@@ -209,6 +212,7 @@ def test_transaction_markers_and_aborted_records(cli, world):
     assert rewound(cli, "--topic", name, "--to-latest")[0] == ["7"]
 
 
+@NEEDS_TRANSACTIONS
 def test_records_of_an_open_transaction(cli, world):
     """They count, as the log end counts them: what commits later is not left behind."""
     name = world.create_topic(1, **KEPT)
@@ -229,6 +233,7 @@ def times_known(disk: Path) -> int:
     return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)
 
 
+@NEEDS_FAILED_DISKS
 def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
     """One whose disk has failed is refused by name, and nothing is written; the others can be rewound without it."""
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}

@@ -24,6 +24,7 @@ from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import BrokerWorld, until
 from tests.support.cli import Cli
 from tests.support.processes import gone
+from tests.support.versions import NEEDS_LATE_CLASSES, NEEDS_TOOL_NAMES
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 PARENT = """
@@ -84,6 +85,7 @@ def test_it_answers_on_this_machine_only(sandbox: Sandbox):
     assert [str(broker) for broker in cluster.brokers.values()] == [f"{sandbox.bootstrap_servers}/1"]
 
 
+@NEEDS_TOOL_NAMES
 def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
     """``run_tool`` runs one of Kafka's commands on the sandbox, with nothing but its own words on stdout."""
     topic, group = world.create_topic(), world.name("group")
@@ -95,6 +97,7 @@ def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
     assert listed.stderr == ""
 
 
+@NEEDS_TOOL_NAMES
 def test_a_second_one_beside_it(
     sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -125,6 +128,7 @@ def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJ
     assert list(temporary.iterdir()) == []
 
 
+@NEEDS_LATE_CLASSES
 def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
     """What Kafka finds out only as it starts is told, too, with its reason, at once and not at the time-out."""
     settings = {"authorizer.class.name": "org.example.Missing"}

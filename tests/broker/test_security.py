@@ -15,6 +15,9 @@ from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.cluster.witness import Witness
 from tests.support.broker_world import broker_world
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
+from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
+
+pytestmark = NEEDS_SCRAM
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--guard", "0s", "--yes")
@@ -41,7 +44,9 @@ def client_properties(here):
     return write
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=NEEDS_TOOL) if mode == "SASL_SSL OAUTHBEARER" else mode for mode in MODES]
+)
 def test_both_clients_and_kafkas_tool_take_the_same_file(
     secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
 ):

@@ -17,7 +17,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.take import look_at
 from tests.support.broker_world import until
 from tests.support.planning import connected
-from tests.support.versions import CONSUMER
+from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS, NEEDS_TRANSACTIONS
 
 NOW = ("--settle", "0s", "--guard", "0s")
 
@@ -194,6 +194,7 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 
+@NEEDS_NEW_PARTITIONS
 def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
     """A partition that the snapshot does not hold is one without a commit: refused, or started at its beginning."""
     partition, group = prepared(cli, world)
@@ -227,6 +228,7 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
     assert len(receipt["source_moved"]) == 1
 
 
+@NEEDS_TRANSACTIONS
 def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
     """It shows as None, a first commit not at all; asked for by name, both are refused until the transaction ends."""
     topic, group = world.create_topic(3), world.name("old")
@@ -251,6 +253,7 @@ def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
     }
 
 
+@NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_waited_for(cli, world):
     """An offset in an open transaction is not the committed one yet: refused by name, and taken once it ends."""
     partition, group = prepared(cli, world)

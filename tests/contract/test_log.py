@@ -11,6 +11,7 @@ from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.time_lag import with_time_lag
 from migrate_groups.offsets.times import milliseconds_of
 from tests.support.clock import FakeClock
+from tests.support.versions import NEEDS_TRANSACTIONS
 
 T = 1_700_000_000_000
 
@@ -75,6 +76,7 @@ def test_a_negative_time_is_no_question(world):
         world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
+@NEEDS_TRANSACTIONS
 def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(world):
     """A look by time may find an aborted record; no read_committed consumer is handed it, nor a marker."""
     topic = world.create_topic()
@@ -89,6 +91,7 @@ def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(worl
         assert world.writer.first_records({partition: span}) == {partition: first}, span
 
 
+@NEEDS_TRANSACTIONS
 def test_only_records_within_the_span_count(world):
     """Records at or after the end of the span are none of it; each partition has an answer of its own."""
     topic = world.create_topic(2)

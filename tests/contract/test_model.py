@@ -20,6 +20,7 @@ from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock
+from tests.support.versions import NEEDS_MODEL
 
 STEPS = 60
 
@@ -86,6 +87,7 @@ def attempt(side: Side, deed: str, seed: float) -> object:
         return type(error).__name__
 
 
+@NEEDS_MODEL
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_deeds_have_the_same_end(bootstrap_servers, seed):
     """Writes, migrations and ways back in random order: answers, verdicts, outcomes and offsets agree at every step."""

@@ -6,5 +6,14 @@ import pytest
 
 NEEDS_KIP_848 = pytest.mark.needs_kafka("4.0.0", "groups of the consumer protocol (KIP-848)")
 NEEDS_SHARE_GROUPS = pytest.mark.needs_kafka("4.1.0", "share groups (KIP-932)")
+NEEDS_MODEL = pytest.mark.needs_kafka("4.0.0", "before, a group outlives the last of its offsets for a while")
+NEEDS_TOOL_NAMES = pytest.mark.needs_kafka("3.9.0", "Kafka's own tools have other class names before")
+NEEDS_TOOL = pytest.mark.needs_kafka("4.0.0", "Kafka's own tool has other tables and OAuth options before")
+NEEDS_TRANSACTIONS = pytest.mark.needs_kafka("3.0.0", "transactions with KRaft")
+NEEDS_NEW_PARTITIONS = pytest.mark.needs_kafka("3.0.0", "adding partitions with KRaft")
+NEEDS_FAILED_DISKS = pytest.mark.needs_kafka("3.7.0", "a failed disk beside a good one with KRaft (KIP-858)")
+NEEDS_AUTHORIZER = pytest.mark.needs_kafka("3.2.0", "ACLs with KRaft (KIP-801)")
+NEEDS_SCRAM = pytest.mark.needs_kafka("3.5.0", "SCRAM with KRaft (KIP-900), and ACLs (KIP-801)")
+NEEDS_LATE_CLASSES = pytest.mark.needs_kafka("3.0.0", "an authorizer that is loaded as Kafka starts")
 CONSUMER = pytest.param("consumer", marks=NEEDS_KIP_848)
 """The name of KIP-848's protocol, where tests take each."""
