@@ -33,7 +33,7 @@ from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import until
-from tests.support.versions import CONSUMER, NEEDS_TRANSACTIONS
+from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_TRANSACTIONS
 
 PROTOCOLS = ["classic", CONSUMER]
 REFUSALS = {"classic": KafkaError.INCONSISTENT_GROUP_PROTOCOL, "consumer": KafkaError._FATAL}
@@ -250,6 +250,7 @@ def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch
         assert "UNKNOWN_MEMBER_ID" in held.lost
 
 
+@NEEDS_AUTHORIZER
 def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
     """Unanswered heartbeats make the hold uncertain, and an answer makes it certain again: nobody else got in.
 
@@ -267,6 +268,7 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
     assert held.lost is None
 
 
+@NEEDS_AUTHORIZER
 def test_principal_without_read_on_the_group_is_refused(strict):
     """Who may describe a group and not read it can't hold it, and is told which ACL is missing."""
     config, _ = strict
@@ -280,6 +282,7 @@ def test_principal_without_read_on_the_group_is_refused(strict):
         pytest.fail("held a group without Read on it")
 
 
+@NEEDS_AUTHORIZER
 def test_cluster_that_hangs_is_unavailable(strict):
     """Brokers that accept a connection and never answer end the attempt when the time-out is over."""
     config, pid = strict
