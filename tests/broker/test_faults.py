@@ -21,7 +21,7 @@ from tests.support.processes import gone
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
-SEEDS = {"coordinator hangs": 157, "coordinator restarted": 79, "tool killed at a hung coordinator": 100}
+SEEDS = {"coordinator hangs": 172, "coordinator restarted": 88, "tool killed at a hung coordinator": 141}
 
 
 @pytest.fixture(scope="module")

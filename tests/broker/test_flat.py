@@ -14,11 +14,12 @@ from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_python import KafkaPythonReader
 from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import Refused
+from migrate_groups.migration import stop
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_KIP_848
 
-A_LOOK_SECONDS = 0.25
+A_LOOK_SECONDS = stop._POLL_SECONDS
 
 
 def open_files(pid: int) -> int:
@@ -55,10 +56,10 @@ def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
                 pids = [os.getpid(), *([second._child._process.pid] if second._child else [])]
                 seen.append([(open_files(pid), kilobytes(pid)) for pid in pids])
 
-        wait = Wait(wait=(most - 1) * A_LOOK_SECONDS, settle=0.0, progress=look)
+        wait = Wait(wait=most * A_LOOK_SECONDS, settle=0.0, progress=look)
         with pytest.raises(Refused, match="not stopped"):
             prove_stopped(reader, [group], FakeClock(), wait)
-    assert looks == most
+    assert looks >= most
     for (files_before, memory_before), (files, memory) in zip(*seen, strict=True):
         with capsys.disabled():
             print(f"\n{protocol}: open files {files_before} → {files}, {memory_before:,} → {memory:,} kB")  # noqa: T201

@@ -19,6 +19,9 @@ OTHERS = {
     "--py-files",
     "--out",
     "--body-file",
+    "--kafka",
+    "--runs",
+    "--seed",
 }
 
 
