@@ -41,6 +41,7 @@ from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
 
 _A_TOPIC = 100
+_MOST_OF_ONE_BROKER = 15_000
 _OLD = "bench-old"
 _TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _AS_KAFKA_RUNS = (
@@ -84,14 +85,24 @@ class Bench:
                 {topic: {"num_partitions": size, "replication_factor": 1} for topic, size in wanted.items()}
             )
         self._admin.wait_for_topics(self.topics, timeout_ms=600_000)
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.sandbox.bootstrap_servers, "linger.ms": 100})
-        for topic, size in zip(self.topics, sizes, strict=True):
-            for partition in range(size):
-                producer.produce(topic, value=b"record", partition=partition)
-                producer.poll(0)
-        if producer.flush(300):
-            raise SystemExit("not every record was produced")
         self._all = [TopicPartition(t, p) for t, size in zip(self.topics, sizes, strict=True) for p in range(size)]
+        self._produce_everywhere()
+
+    def _produce_everywhere(self) -> None:
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.sandbox.bootstrap_servers, "linger.ms": 100})
+        left = set(self._all)
+
+        def delivered(error: object, message: confluent_kafka.Message) -> None:
+            if error is None:
+                left.discard(TopicPartition(message.topic(), message.partition()))
+
+        for _ in range(5):  # not every broker knows of every new partition at once
+            for topic, partition in sorted(left):
+                producer.produce(topic, value=b"record", partition=partition, on_delivery=delivered)
+                producer.poll(0)
+            producer.flush(300)
+        if left:
+            raise SystemExit(f"{len(left)} records were not produced")
 
     def _commit_everywhere(self) -> None:
         retry = retry_if_exception_type(RetriableError)  # the first question makes Kafka create its offsets topic
@@ -144,7 +155,7 @@ class Bench:
 
     @contextmanager
     def member(self) -> Iterator[confluent_kafka.Consumer]:
-        """Yield a member of the old group that holds every partition."""
+        """Yield the old group's only member. It is on one topic: one that is on all of them takes seconds to leave."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.sandbox.bootstrap_servers,
@@ -153,8 +164,8 @@ class Bench:
                 "session.timeout.ms": 45000,
             }
         )
-        consumer.subscribe(self.topics)
-        while len(consumer.assignment()) < self.partitions:
+        consumer.subscribe(self.topics[:1])
+        while not consumer.assignment():
             consumer.poll(0.1)
         consumer.pause(consumer.assignment())
         yield consumer
@@ -287,7 +298,8 @@ def bench(partitions: int) -> Iterator[Bench]:
     """Yield the group, on a Kafka of its own."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java) as sandbox:
+    several = {"brokers": 3, "settings": {"min.insync.replicas": "1"}} if partitions > _MOST_OF_ONE_BROKER else {}
+    with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
         made = Bench(sandbox, partitions, Path(folder))
         try:
             yield made

@@ -115,7 +115,7 @@ def _to_attempt(entry: Entry, attempt: int) -> bool:
 def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
     # What the broker took is still unknown here: only the read-back confirms.
     outcome = Outcome.REFUSED if answer.answer is Answer.REFUSED else Outcome.UNKNOWN
-    return replace(entry, outcome=outcome, attempts=attempt, error=answer.error)
+    return Entry(change=entry.change, outcome=outcome, attempts=attempt, error=answer.error, own=entry.own)
 
 
 def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
@@ -134,7 +134,7 @@ def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
 
 def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     if now == entry.change.after:
-        return replace(entry, outcome=Outcome.CONFIRMED, error="")
+        return Entry(change=entry.change, outcome=Outcome.CONFIRMED, attempts=entry.attempts, own=entry.own)
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
     # Not what was there and not what was asked for: to write again would overwrite somebody else's commit.

@@ -6,7 +6,7 @@ One row for every partition of every topic that a group has a commit, an assignm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -169,6 +169,14 @@ class Snapshot:
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
         return Snapshot.of(table)
 
+    def given_to(self, group: str, source_group: str | None) -> Snapshot:
+        """Return the rows of one group at one moment as another's, with this claim; their order stays."""
+        table = self.table
+        for name, value in (("group", group), ("source_group", source_group)):
+            values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
+            table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
+        return Snapshot(table)
+
     def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> Snapshot:
         """Return the snapshot with the column `OLDEST_UNCONSUMED`: a moment, or None, for each of its rows."""
         return Snapshot(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
@@ -209,6 +217,15 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     encoded = column.combine_chunks().dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
     return [different[index] for index in encoded.indices.fill_null(len(different) - 1).to_pylist()]
+
+
+def one_after_the_other(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Return all rows of these snapshots, each of which is of one group and no two of the same, as one."""
+    tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
+    if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):
+        return concatenate(snapshots)
+    ordered = [tables[group] for group in sorted(tables, key=lambda group: (group is None, group or ""))]
+    return Snapshot(pa.concat_tables(ordered)) if ordered else Snapshot.of_rows([])
 
 
 def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:

@@ -6,11 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from migrate_groups.errors import InvalidInput
 from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.snapshot import Snapshot, concatenate
+from migrate_groups.offsets.snapshot import Snapshot, one_after_the_other
 from migrate_groups.text import some
 
 
@@ -128,13 +126,9 @@ def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
     if source.table["source_group"].null_count < len(source):
         raise InvalidInput(f"the rows of {spec.source!r} have a source_group: this file has been split already")
     coverage = cover(spec, source.topics())
-    return concatenate(
-        source.keep({"topic": topics}).replace(
-            group=pa.scalar(group, pa.string()),
-            source_group=pa.scalar(None if of_nobody else spec.source, pa.string()),
-        )
-        for group, topics in coverage.targets.items()
-    ), coverage
+    claimed = None if of_nobody else spec.source
+    pieces = [source.keep({"topic": topics}).given_to(group, claimed) for group, topics in coverage.targets.items()]
+    return one_after_the_other(pieces), coverage
 
 
 def _refuse(complaint: str, names: list[str], advice: str = "") -> None:

@@ -1,0 +1,49 @@
+"""Measure how time and memory of a cut-over grow with the number of partitions: scripts/bench_scale.py.
+
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_scale.py``. For each size a Kafka of its own, of
+three brokers above 15,000 partitions (one holds about 19,000 where a process may open 20,000 files), and on it what
+``bench_cutover.py`` calls ``cold``, ``warm``, ``bare``, ``csv`` and ``parquet``, in turns. Prints the medians, how many
+times those of 10,000 partitions they are, and the peak of the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from bench_cutover import Measured, measure, medians
+
+SIZES = (1_000, 10_000, 20_000, 50_000)
+NAMES = ["cold", "warm", "bare", "csv", "parquet"]
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description="Measure how a cut-over grows with the number of partitions.")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write every run to this file")
+    options = parser.parse_args()
+    found: dict[int, dict[str, list[Measured]]] = {}
+    for size in options.sizes:
+        found[size] = measure(size, NAMES, options.runs)
+    middle = {size: medians(runs) for size, runs in found.items()}
+    base = middle.get(10_000, next(iter(middle.values())))
+    print(f"seconds (times those of the base), peak MB; {options.runs} runs each")
+    print(f"{'partitions':>10}" + "".join(f"{name:>22}" for name in NAMES))
+    for size, runs in found.items():
+        most = {name: max(each.megabytes for each in runs[name]) for name in NAMES}
+        seconds = middle[size]
+        cells = [f"{seconds[name]:8.2f} ({seconds[name] / base[name]:4.1f}) {most[name]:4.0f}" for name in NAMES]
+        print(f"{size:10,}" + "".join(f"{cell:>22}" for cell in cells))
+    if options.json:
+        document = {
+            str(size): {name: [each._asdict() for each in each_run] for name, each_run in runs.items()}
+            for size, runs in found.items()
+        }
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
