@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,14 @@ from migrate_groups.sandbox.java import find_java
 
 _A_TOPIC = 100
 _MOST_OF_ONE_BROKER = 15_000
+# Brokers that are busy making partitions are not taken for dead.
+_BUSY = {
+    "min.insync.replicas": "1",
+    "broker.heartbeat.interval.ms": "2000",
+    "broker.session.timeout.ms": "60000",
+    "controller.quorum.fetch.timeout.ms": "20000",
+    "controller.quorum.election.timeout.ms": "10000",
+}
 _OLD = "bench-old"
 _TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _AS_KAFKA_RUNS = (
@@ -84,7 +92,9 @@ class Bench:
             self._admin.create_topics(
                 {topic: {"num_partitions": size, "replication_factor": 1} for topic, size in wanted.items()}
             )
-        self._admin.wait_for_topics(self.topics, timeout_ms=600_000)
+        for address in self.sandbox.bootstrap_servers.split(","):
+            with closing(KafkaAdminClient(bootstrap_servers=address, request_timeout_ms=120_000)) as admin:
+                admin.wait_for_topics(self.topics, timeout_ms=600_000)
         self._all = [TopicPartition(t, p) for t, size in zip(self.topics, sizes, strict=True) for p in range(size)]
         self._produce_everywhere()
 
@@ -298,7 +308,7 @@ def bench(partitions: int) -> Iterator[Bench]:
     """Yield the group, on a Kafka of its own."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    several = {"brokers": 3, "settings": {"min.insync.replicas": "1"}} if partitions > _MOST_OF_ONE_BROKER else {}
+    several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
     with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
         made = Bench(sandbox, partitions, Path(folder))
         try:

@@ -16,6 +16,7 @@ OTHERS = {
     "--reset-offsets",
     "--from-file",
     "--execute",
+    "--export",
     "--py-files",
     "--out",
     "--body-file",
