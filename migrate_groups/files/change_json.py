@@ -61,7 +61,7 @@ def value(found: ChangeJson) -> Change:
 
 
 def committed_cells(*values: CommittedOffset | None) -> tuple[CommittedJson | None, ...]:
-    """Return committed offsets as they are: msgspec writes a dataclass as it does a `CommittedJson`, by its fields."""
+    """Return committed offsets as they are: msgspec writes them by the fields of `CommittedJson`."""
     return cast("tuple[CommittedJson | None, ...]", values)
 
 

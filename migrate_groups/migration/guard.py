@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import CommittedOffset, GroupReader

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Operation, Resource, ResourceType
 from migrate_groups.errors import Refused
@@ -35,7 +37,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     wanted = _wanted(inverses, {entry.change.source_group for entry in written})
     permissions = permissions_unless_hidden(reader, wanted)
     committed = _committed(reader, [entry.change for entry in written])
-    changes = sorted_changes(replace(inverse, before=committed[inverse.order]) for inverse in inverses)
+    changes = sorted_changes(structs.replace(inverse, before=committed[inverse.order]) for inverse in inverses)
     return Plan(
         cluster_id=reader.cluster_id(),
         options=receipt.options,
@@ -86,7 +88,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     """
     moved = [change for change in receipt.handed_over() if change.after]
     as_source = [_of_source(change) for change in moved]
-    wanted = _wanted([replace(source, after=None) for source in as_source], {change.group for change in moved})
+    wanted = _wanted([structs.replace(source, after=None) for source in as_source], {change.group for change in moved})
     permissions = permissions_unless_hidden(reader, wanted)
     now_new = _committed(reader, moved)
     now_old = _committed(reader, as_source)
@@ -100,7 +102,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         if (now := now_old[order]) and now.offset != change.handed_over_at
     ]
     changes = sorted_changes(
-        replace(source, before=now_old[source.order], after=None)
+        structs.replace(source, before=now_old[source.order], after=None)
         for source in {source.order: source for source in as_source}.values()
     )
     topics: dict[str, set[str]] = {}
@@ -130,7 +132,7 @@ def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str
 
 
 def _of_source(change: Change) -> Change:
-    return replace(change, source_group=None, source_offset=None, group=change.source_group or "", before=None)
+    return structs.replace(change, source_group=None, source_offset=None, group=change.source_group or "", before=None)
 
 
 def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:

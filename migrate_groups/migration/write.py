@@ -6,7 +6,8 @@ import queue
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+from msgspec import structs
+
 from migrate_groups.plan.plan import Change, Plan
 from migrate_groups.plan.receipt import Receipt
 
@@ -61,7 +63,7 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
 
 
 def _with_source(change: Change, sources: frozenset[str]) -> Change:
-    return replace(change, source_group=min(sources)) if change.source_group is None and sources else change
+    return structs.replace(change, source_group=min(sources)) if change.source_group is None and sources else change
 
 
 def _moves(plan: Plan) -> dict[tuple[str, str, str], set[int]]:

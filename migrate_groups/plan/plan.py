@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec import structs
 
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.cluster.ports import CommittedOffset, ManyTimes, TopicPartition
 from migrate_groups.plan.options import WriteOptions
 
 
@@ -22,8 +23,7 @@ class Action(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(ManyTimes, frozen=True, kw_only=True):
     """One partition of one group: what is committed now, and what will be. None: nothing is committed.
 
     source_group: the group that hands over; None where the offset is simply set. source_offset: where that group stood
@@ -60,7 +60,7 @@ class Change:
     @property
     def inverse(self) -> Change:
         """The change that undoes this one: it restores what was there, and claims no source group."""
-        return replace(self, source_group=None, source_offset=None, before=self.after, after=self.before)
+        return structs.replace(self, source_group=None, source_offset=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from migrate_groups.cluster.ports import CommittedOffset
+from msgspec import structs
+
+from migrate_groups.cluster.ports import CommittedOffset, ManyTimes
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Plan
 
@@ -44,8 +46,7 @@ HAND_OVER = Purpose(deed=Deed.HAND_OVER)
 """What `apply` and `migrate` write for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(ManyTimes, frozen=True, kw_only=True):
     """One change (its ``before`` is the pre-image), what became of it, after how many attempts, and why not.
 
     own: what runs that this one resumes have put there, or may have. That is nobody else's commit.
@@ -123,7 +124,7 @@ class Receipt:
         """Return the changes of topics that a group hands over, each with that group as its source."""
         origins = self.origins()
         return tuple(
-            entry.change if entry.change.source_group == source else replace(entry.change, source_group=source)
+            entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
             for entry in self.entries
             for source in origins[entry.change.order[:2]]
             if entry.change.source_group in (None, source)
@@ -174,10 +175,10 @@ class Receipt:
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     if earlier is None or entry.change.before not in (earlier.change.before, *earlier.of_its_runs):
         return entry  # what is there now is somebody else's, and the pre-image
-    change = replace(entry.change, before=earlier.change.before)
+    change = structs.replace(entry.change, before=earlier.change.before)
     own = tuple(each for each in dict.fromkeys(earlier.of_its_runs) if each != change.after)
     if entry.outcome is not Outcome.UNCHANGED:
-        return replace(entry, change=change, own=own)
+        return structs.replace(entry, change=change, own=own)
     if change.action is Action.UNCHANGED:
         return entry
     return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cli import console
 from migrate_groups.cluster.in_memory import InMemoryCluster
@@ -279,7 +280,7 @@ def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 7)
-    met = replace(first, entries=tuple(replace(each, outcome=Outcome.REFUSED) for each in first.entries))
+    met = replace(first, entries=tuple(structs.replace(each, outcome=Outcome.REFUSED) for each in first.entries))
     second = migrate(made, spec(), options, earlier=met)
     assert [each.change.before.offset for each in second.entries if each.change.topic_partition == INV] == [7]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cli.writing import Journal, finish
 from migrate_groups.cluster.ports import CommittedOffset
@@ -81,7 +82,9 @@ def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
     """What to run again, and what rollback would do, with the path quoted for a shell."""
     journal = Journal(tmp_path / "a b" / "r.json", HAND_OVER, dry_run=True)
     receipt = Receipt.of(made_and_moved(), NOON).with_source_moved(["source group 'old' committed"])
-    moved = replace(receipt, entries=tuple(replace(each, outcome=Outcome.CONFIRMED) for each in receipt.entries))
+    moved = replace(
+        receipt, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in receipt.entries)
+    )
     with pytest.raises(PartlyApplied) as raised:
         finish(moved, journal)
     assert f"rollback '{journal.path}', which deletes 2 offsets and restores 1 offset" in str(raised.value)
