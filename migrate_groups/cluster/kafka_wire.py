@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -167,16 +168,14 @@ def list_offsets(timestamps: Mapping[TopicPartition, int]) -> Any:
     The log end is what read_uncommitted sees, as Kafka's own tools count lag.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
+    make = cache(topic_class.ListOffsetsPartition)  # the same for many topics, and dear to make
     return ListOffsetsRequest(
         isolation_level=0,
         topics=[
             topic_class(
                 name=topic,
                 partitions=[
-                    topic_class.ListOffsetsPartition(
-                        partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]
-                    )
-                    for index in indexes
+                    make(partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]) for index in indexes
                 ],
             )
             for topic, indexes in _by_topic(timestamps).items()
@@ -193,7 +192,7 @@ def listed_offsets(response: Any) -> dict[TopicPartition, StampedOffset]:
     found = {}
     for topic in response.topics:
         for answer in topic.partitions:
-            error = kafka_errors.for_code(answer.error_code)
+            error = kafka_errors.for_code(answer.error_code) if answer.error_code else kafka_errors.NoError
             if issubclass(error, _LEADER_CHANGES):
                 raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
             if error is kafka_errors.NoError:

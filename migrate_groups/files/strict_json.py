@@ -7,6 +7,7 @@ takes what a formatter or a checkout does to white space, and nothing else: a do
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from migrate_groups.plan.options import WriteOptions
 from migrate_groups.text import one_line, some
 
 
-class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A JSON object that has exactly these fields."""
 
 
@@ -34,9 +35,10 @@ class _Header(msgspec.Struct):
     schema_version: int
 
 
-_NO_CHECKSUM = b'"checksum": ""'
-
 Kind = TypeVar("Kind", bound=Document)
+
+_ENCODER = msgspec.json.Encoder()
+_CHECKSUM = b',\n "checksum": "%s"'
 
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
@@ -54,7 +56,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
         document = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{name} is no {schema.rpartition('/')[2]}: {one_line(str(error))}") from error
-    if document.checksum != _checksum(_lines(msgspec.structs.replace(document, checksum=""))):
+    if document.checksum != _checksum(_pieces(msgspec.structs.replace(document, checksum=""))):
         raise InvalidInput(f"{name} was edited after it was written: its checksum differs; make it anew")
     return document
 
@@ -72,21 +74,28 @@ def options(found: dict[str, Any], name: str) -> WriteOptions:
 
 def encode(document: Document) -> bytes:
     """Return the bytes of a document's file, with its checksum."""
-    text = _lines(document)
-    return text.replace(_NO_CHECKSUM, b'"checksum": "%s"' % _checksum(text).encode(), 1)
+    pieces = [*_pieces(document)]
+    pieces[pieces.index(_CHECKSUM % b"")] = _CHECKSUM % _checksum(pieces).encode()
+    return b"".join(pieces)
 
 
-def _checksum(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
+def _checksum(pieces: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for piece in pieces:
+        found.update(piece)
+    return found.hexdigest()
 
 
-def _lines(document: Document) -> bytes:
-    lines = []
+def _pieces(document: Document) -> Iterator[bytes]:
+    before = b"{\n"
     for field in document.__struct_fields__:
         value = getattr(document, field)
         if isinstance(value, tuple) and value:
-            text = b"[\n  " + b",\n  ".join(map(msgspec.json.encode, value)) + b"\n ]"
+            yield b'%s "%s": [\n  ' % (before, field.encode())
+            # A line for each item, of which JSON has escaped every line feed.
+            yield _ENCODER.encode_lines(value).replace(b"\n", b",\n  ", len(value) - 1)
+            yield b" ]"
         else:
-            text = msgspec.json.encode(value)
-        lines.append(b' "%s": %s' % (field.encode(), text))
-    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+            yield b'%s "%s": %s' % (before, field.encode(), _ENCODER.encode(value))
+        before = b",\n"
+    yield b"\n}\n"
