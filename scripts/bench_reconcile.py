@@ -2,8 +2,9 @@
 
 For every size it generates a split file and a snapshot of the new groups, of that many rows each, with some rows of
 every status. Then whole processes take turns, each from its start to its exit: ``migrate-groups reconcile`` (Python,
-the JVM's start, Spark, the job; never the first run, which keeps Spark's classes) and a Python that runs the query in
-DuckDB. Their totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of
+the JVM's start, Spark, the job; never the first run, which keeps Spark's classes), a Python that runs the query in
+DuckDB, and, up to 1M, one that runs our job in Spark as Spark starts by itself (web UI, 200 shuffle partitions, no kept
+classes). Their totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of
 ``partition_verdict`` is compared with DuckDB's.
 
 Wall-clock time tells little on a machine that others use, so the CPU time of each process and its children is there,
@@ -31,6 +32,7 @@ import duckdb
 
 SIZES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000, "10M": 10_000_000, "50M": 50_000_000}
 MOST_COMPARED_BY_ROW = 10_000_000
+MOST_IN_PLAIN_SPARK = 1_000_000
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
 SUMS = ("lag_before", "lag_after", "produced", "consumed")
 
@@ -161,7 +163,27 @@ def with_spark(before: Path, after: Path, *options: str) -> Run:
     command = [sys.executable, "-m", "migrate_groups", "reconcile", str(before), str(after), "--format", "json"]
     measured, said = _measured([*command, *options])
     found = json.loads(said)["totals"]
-    return Run(*measured, {key: found["counts"].get(key, found.get(key)) for key in ("partitions", *STATUSES, *SUMS)})
+    return Run(*measured, _flat(found))
+
+
+def _flat(found: dict[str, Any]) -> dict[str, int]:
+    return {key: found["counts"].get(key, found.get(key)) for key in ("partitions", *STATUSES, *SUMS)}
+
+
+def with_plain_spark(before: Path, after: Path) -> Run:
+    """Run our job in a Spark that was told nothing."""
+    measured, said = _measured([sys.executable, __file__, "--plain", str(before), str(after)])
+    return Run(*measured, json.loads(said))
+
+
+def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
+    """What our job finds in a session with Spark's own defaults."""
+    from pyspark.sql import SparkSession  # here: DuckDB's process does without the time that it takes
+
+    from migrate_groups.spark.job import run_reconcile
+
+    with SparkSession.builder.getOrCreate() as spark:
+        return _flat(run_reconcile(spark, [str(before)], [str(after)]).totals._asdict())
 
 
 def with_duckdb(before: Path, after: Path, memory: str) -> Run:
@@ -204,15 +226,20 @@ def measure(size: str, kind: str, runs: int, folder: Path, memory: str) -> dict[
     work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
     try:
         before, after = generate(SIZES[size], work, kind=kind)
-        sides: dict[str, list[Run]] = {"spark": [], "duckdb": []}
+        contenders = {
+            "spark": lambda: with_spark(before, after),
+            "duckdb": lambda: with_duckdb(before, after, memory),
+        }
+        if SIZES[size] <= MOST_IN_PLAIN_SPARK:
+            contenders["plain"] = lambda: with_plain_spark(before, after)
+        sides: dict[str, list[Run]] = {name: [] for name in contenders}
         for number in range(runs):
-            for name in sides:
-                ran = with_spark(before, after) if name == "spark" else with_duckdb(before, after, memory)
-                sides[name].append(ran)
-                last, load = sides[name][-1], os.getloadavg()[0]
+            for name, contender in contenders.items():
+                last = contender()
+                sides[name].append(last)
                 print(
                     f"{size} {kind} {number + 1} {name:6} {last.seconds:8.2f} s {last.cpu_seconds:8.2f} s CPU "
-                    f"{last.megabytes:6} MB  load {load:.1f}",
+                    f"{last.megabytes:6} MB  load {os.getloadavg()[0]:.1f}",
                     flush=True,
                 )
         equal = all(run.totals == sides["duckdb"][0].totals for runs in sides.values() for run in runs)
@@ -256,9 +283,13 @@ def main() -> int:
     parser.add_argument("--duckdb-memory", default="80%", metavar="8GB")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--query", nargs=2, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--plain", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.query:
         print(json.dumps(totals(*options.query, options.duckdb_memory)))
+        return 0
+    if options.plain:
+        print(json.dumps(in_plain_spark(*options.plain)))
         return 0
     wanted = [
         (size, kind)
@@ -272,13 +303,16 @@ def main() -> int:
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "duckdb": duckdb.__version__}
     if options.json:
         options.json.write_text(json.dumps({**machine, "sizes": found}, indent=1) + "\n")
-    print("\nrows  format   Spark s (least-most)  DuckDB s (least-most)  ratio  CPU s: Spark, DuckDB  peak MB  equal")
+    print(
+        "\nrows  format   Spark s (least-most)  DuckDB s (least-most)  ratio  CPU s: Spark, DuckDB  peak MB  equal"
+        "  plain Spark s"
+    )
     for each in found:
         ours, theirs = each["spark"], each["duckdb"]
         print(
             f"{each['size']:5} {each['kind']:8} {_span(ours):21} {_span(theirs):22} "
             f"{ours['seconds'] / theirs['seconds']:5.1f}  {ours['cpu_seconds']:12.1f} {theirs['cpu_seconds']:7.1f} "
-            f"{ours['megabytes']:8}  {each['equal']}"
+            f"{ours['megabytes']:8}  {each['equal']}  {_span(each['plain']) if 'plain' in each else ''}"
         )
     return 0 if all(each["equal"] for each in found) else 1
 

@@ -46,9 +46,9 @@ def apply_plan(
 ) -> Receipt:
     """Write a plan, read it back with both clients, and return the receipt.
 
-    ``record`` gets the receipt before every request, and when all was read back. ``witness`` None does without the
-    second client, which is asked while the first one reads back. ``earlier`` is the receipt of a run of the same intent
-    that this one resumes. Never raises for a partition: the receipt says what became of each.
+    ``record`` gets the receipt before the first request, after every answer, and when all was read back. ``witness``
+    None does without the second client, which is asked while the first one reads back. ``earlier`` is the receipt of a
+    run of the same intent that this one resumes. Never raises for a partition: the receipt says what became of each.
     """
     receipt = Receipt.of(plan, clock.now(), purpose)
     if earlier is not None:
@@ -57,9 +57,7 @@ def apply_plan(
     asked: _Asked | None = None
     for attempt in (1, 2):
         todo = {entry.change.order: entry for entry in receipt.entries if _to_attempt(entry, attempt)}
-        for number, (group, batch) in enumerate(batches([entry.change for entry in todo.values()])):
-            if number:
-                record(receipt)
+        for group, batch in batches([entry.change for entry in todo.values()]):
             answers = _send(writer, group, batch)
             receipt = receipt.updated(
                 {
@@ -67,6 +65,7 @@ def apply_plan(
                     for change in batch
                 }
             )
+            record(receipt)
         if todo or attempt == 1:
             asked = _Asked(witness, receipt) if witness else None
             receipt = _read_back(writer, receipt)

@@ -56,7 +56,8 @@ def handed_over(tmp_path, monkeypatch):
     made.produce("t", 0, 10)
     made.commit("old", PARTITION, 5)
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    receipt = apply_plan(made, made, make_plan(made, named, WriteOptions()), FakeClock(), lambda state: None)
+    plan = make_plan(made, named, WriteOptions(settle=0.0))
+    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
     path = tmp_path / "receipt.json"
     path.write_bytes(receipt_json.to_bytes(receipt))
 
