@@ -22,6 +22,8 @@ from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.history import Asked
+    from migrate_groups.cluster.kafka_python import KafkaPythonReader
+    from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
     from migrate_groups.migration.landing import Landed
     from migrate_groups.offsets.fence import Fence
     from migrate_groups.plan.receipt import Receipt
@@ -55,6 +57,11 @@ def audit(
         Path | None,
         typer.Option("--log", metavar="DIR", help="Keep the landed log here; a later audit goes on from it."),
     ] = None,
+    source: Annotated[
+        Literal["consumer", "kafka"],
+        typer.Option("--source", help="Who reads the log: a consumer of our own, or Spark's connector to Kafka."),
+    ] = "consumer",
+    mirror: options.Mirror = None,
     output_format: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How the proof is shown.")
     ] = "table",
@@ -65,6 +72,9 @@ def audit(
     Exit 6 where the old group has committed since, or a new one did not start at what was handed over or went back; 7
     where the log does not tell.
 
+    With --source kafka Spark reads the log itself, through its connector, which is fetched once (--mirror). That is
+    handed no transaction's marks, and takes them for gaps: 7.
+
     With --history the log of all groups, as far as compaction has left it, makes a table (history.parquet) and a page
     with a curve for each group (history.html): what each had committed at each moment, against where the topics' logs
     ended then. Run now and then with the same --log, it loses nothing more.
@@ -74,6 +84,8 @@ def audit(
     Example: migrate-groups audit --history --log audit-log -o history
     """
     connection = Connection(bootstrap_server, command_config, properties, timeout)
+    if source == "kafka" and (history or log):
+        raise UsageError("--source kafka keeps no log: it goes with RUN_DIR, and neither with --history nor with --log")
     if history:
         from migrate_groups.cli.history import write_history
 
@@ -90,9 +102,15 @@ def audit(
     receipt, fences = _load(receipt_in(run_dir)), fence_parquet.load(run.fence)
     _check_fences(run_dir, receipt, fences)
     groups = _groups(receipt, fences)
-    with _folder(log) as folder:
-        landed = _land(connection, receipt.cluster_id, len(fences[-1].ends), folder, groups)
-        found = _prove(receipt, groups, landed)
+    partitions = len(fences[-1].ends)
+    if source == "kafka":
+        from migrate_groups.cli.from_kafka import prove_from_kafka
+
+        found = prove_from_kafka(connection, mirror, receipt, partitions, groups)
+    else:
+        with _folder(log) as folder:
+            landed = _land(connection, receipt.cluster_id, partitions, folder, groups)
+            found = _prove(receipt, groups, landed)
     from migrate_groups.show import audit as shown
 
     if output_format == "json":
@@ -102,7 +120,11 @@ def audit(
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
-        raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
+        gaps = source == "kafka" and any(each.missing for each in found.evidence)
+        raise Undetermined(
+            f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence"
+            + ("; transactions are told from gaps without --source kafka" if gaps else "")
+        )
 
 
 def _asked(
@@ -174,9 +196,26 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
     from migrate_groups.files.landed_log import LandedLog
     from migrate_groups.migration.landing import land
 
+    starts = fenced(groups)
+    with open_log(connection, cluster_id, partitions) as (reader, topic):
+        log = LandedLog.opened(folder, cluster_id, starts)
+        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
+            return land(reader, topic, log, starts, progress)
+
+
+def fenced(groups: list[Group]) -> dict[int, int]:
+    """Return the partitions of the log that these groups are in, and from where on each of them counts."""
     starts: dict[int, int] = {}
     for _, number, fence in groups:
         starts[number] = min(fence, starts.get(number, fence))
+    return starts
+
+
+@contextmanager
+def open_log(
+    connection: Connection, cluster_id: str, partitions: int
+) -> Iterator[tuple[KafkaPythonReader, OffsetsTopicReader]]:
+    """Yield readers of this cluster, and of its log of so many partitions. Raises `UsageError` and `Undetermined`."""
     with open_offsets_topic(connection) as (reader, topic):
         if reader.cluster_id() != cluster_id:
             raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
@@ -184,9 +223,7 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
         if described is None or len(described.partitions) != partitions:
             now = len(described.partitions) if described else 0
             raise Undetermined(f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: groups are elsewhere now")
-        log = LandedLog.opened(folder, cluster_id, starts)
-        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
-            return land(reader, topic, log, starts, progress)
+        yield reader, topic
 
 
 def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
@@ -199,11 +236,12 @@ def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
     small = sum(end - start for _, start, end, _ in ranges) < SMALL
     with local_session(small=small, archives=user_cache() / "spark") as spark:
         from migrate_groups.spark.audit_job import run_audit
+        from migrate_groups.spark.offsets_log import landed_log
 
-        return run_audit(spark, str(log.folder), _handed_over(receipt), groups, ranges)
+        return run_audit(spark, landed_log(spark, str(log.folder)), handed_over(receipt), groups, ranges)
 
 
-def _handed_over(receipt: Receipt) -> list[tuple[object, ...]]:
+def handed_over(receipt: Receipt) -> list[tuple[object, ...]]:
     """Return the rows of `spark.audit.HANDED_OVER`."""
     return [
         (

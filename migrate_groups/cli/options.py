@@ -35,6 +35,15 @@ Properties = Annotated[
         help="Overrules --command-config; may be repeated. Secrets: in MIGRATE_GROUPS_PROPERTIES, a properties text.",
     ),
 ]
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        "--mirror",
+        metavar="URL",
+        envvar="MIGRATE_GROUPS_MAVEN_MIRROR",
+        help="A Maven repository to fetch from instead of Maven Central.",
+    ),
+]
 Timeout = Annotated[
     str,
     typer.Option("--timeout", envvar="MIGRATE_GROUPS_TIMEOUT", help="How long one request may take, for instance 60s."),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.cli import options
 from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.progress import fetch_bar
 from migrate_groups.errors import HandOverBroken, UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION, DOWNLOAD_MB
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from migrate_groups.demo.story import Ending, Telling
-    from migrate_groups.sandbox.ivy import Progress
     from migrate_groups.sandbox.jars import KafkaJars
     from migrate_groups.sandbox.java import Java
 
@@ -36,21 +36,12 @@ KafkaHome = Annotated[
         help="An unpacked Kafka distribution to use; nothing is fetched then.",
     ),
 ]
-Mirror = Annotated[
-    str | None,
-    typer.Option(
-        "--mirror",
-        metavar="URL",
-        envvar="MIGRATE_GROUPS_MAVEN_MIRROR",
-        help="A Maven repository to fetch from instead of Maven Central.",
-    ),
-]
 
 
 def sandbox(
     kafka_version: KafkaVersion = DEFAULT_VERSION,
     kafka_home: KafkaHome = None,
-    mirror: Mirror = None,
+    mirror: options.Mirror = None,
     brokers: Annotated[
         int, typer.Option("--brokers", min=1, max=9, help="How many: of three, any one may fail and come back.")
     ] = 1,
@@ -88,36 +79,8 @@ def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[
     java = find_java(os.environ)
     if home:
         return jars_of_distribution(home, cache=user_cache()), java
-    with _fetching(version) as report:
+    with fetch_bar(f"Kafka {version}", DOWNLOAD_MB) as report:
         return fetch_jars(java=java, cache=user_cache(), version=version, mirror=mirror, report=report), java
-
-
-@contextmanager
-def _fetching(version: str) -> Iterator[Callable[[Progress], None]]:
-    """Announce a fetch when it begins, and on a terminal draw its bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    bar = Bar(*columns, console=Console(stderr=True), transient=True)
-
-    def report(progress: Progress) -> None:
-        if not bar.tasks:
-            talk(f"fetching Kafka {version}, once: about {DOWNLOAD_MB} MB of jars, a minute or two")
-            bar.add_task("looking for jars", total=None)
-            if sys.stderr.isatty():
-                bar.start()
-        description = "downloading" if progress.downloaded else "looking for jars"
-        bar.update(bar.tasks[0].id, description=description, completed=progress.downloaded, total=progress.found)
-
-    try:
-        yield report
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-    if bar.tasks:
-        talk(f"fetched {bar.tasks[0].completed:.0f} jars")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -131,7 +94,7 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running to play with, until Ctrl-C.")] = False,
     kafka_version: KafkaVersion = DEFAULT_VERSION,
     kafka_home: KafkaHome = None,
-    mirror: Mirror = None,
+    mirror: options.Mirror = None,
 ) -> None:
     """Tell the whole story on a real Kafka.
 

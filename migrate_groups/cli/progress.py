@@ -1,4 +1,4 @@
-"""How a group's progress is shown on stderr: bars on a terminal, a line now and then elsewhere."""
+"""How progress is shown on stderr: bars on a terminal; elsewhere a line now and then, or none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from migrate_groups.migration.watch import Progress
+    from migrate_groups.sandbox.ivy import Progress as Fetched
 
 _LINE_SECONDS = 10.0
 
@@ -40,6 +41,34 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Bar(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+@contextmanager
+def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[Fetched], None]]:
+    """Yield what is to be told of a fetch of jars: it is announced when it begins, and on a terminal drawn as a bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+
+    def report(progress: Fetched) -> None:
+        if not bar.tasks:
+            talk(f"fetching {what}, once: about {megabytes} MB of jars, a minute or two")
+            bar.add_task("looking for jars", total=None)
+            if sys.stderr.isatty():
+                bar.start()
+        description = "downloading" if progress.downloaded else "looking for jars"
+        bar.update(bar.tasks[0].id, description=description, completed=progress.downloaded, total=progress.found)
+
+    try:
+        yield report
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+    if bar.tasks:
+        talk(f"fetched {bar.tasks[0].completed:.0f} jars")
 
 
 @contextmanager

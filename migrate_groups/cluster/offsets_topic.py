@@ -95,6 +95,20 @@ class OffsetsTopicReader:
             open_ends = {number: end for number, end in open_ends.items() if positions[number] < end}
             yield Piece(records, dict(positions))
 
+    def stable_ends(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """Return how far the log is decided up to these ends: an offset that is less has an open transaction at it.
+
+        Those that are open are waited for as in `read`. Raises `ClusterUnavailable` or `NotAuthorized`.
+        """
+        stable: dict[int, int] = {}
+        idle = 0
+        while stable != ends and idle < self._patience:
+            answers = self._connection.run(_fetch(ends), doing=f"reading {OFFSETS_TOPIC}", needs=_NEEDS)
+            found = {number: min(end, answers[number].last_stable_offset) for number, end in ends.items()}
+            idle = 0 if found != stable else idle + 1
+            stable = found
+        return stable
+
 
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
     """Return what asks each leader once, for each partition's answer."""

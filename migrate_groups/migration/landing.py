@@ -1,12 +1,13 @@
-"""Land the log of the offsets topic: from a fence to now, into files."""
+"""The log of the offsets topic from a fence to now: landed in files, or how far somebody else may read it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from migrate_groups.cluster.offsets_topic import LogRecord, OffsetsTopicReader
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, TopicPartition
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, LogBounds, TopicPartition
 from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.landed_log import LandedLog
 from migrate_groups.text import some
@@ -33,12 +34,7 @@ def land(
 
     Raises `Undetermined` where the log ends before its fence, `ClusterUnavailable` or `NotAuthorized`.
     """
-    bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in partitions])
-    found = {partition.partition: ends for partition, ends in bounds.items()}
-    if leaderless := set(partitions) - set(found):
-        raise ClusterUnavailable(f"{OFFSETS_TOPIC} has no leader for partition {some(leaderless)}; try again")
-    if shorter := [number for number, ends in found.items() if ends.end < log.ends[number]]:
-        raise Undetermined(f"{OFFSETS_TOPIC} was made anew or cut short since: partition {some(shorter)} ends earlier")
+    found = _bounds(reader, {number: log.ends[number] for number in partitions})
     begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
     ends = {number: each.end for number, each in found.items()}
     total, rows = sum(ends.values()) - sum(begun.values()), list[LogRecord]()
@@ -53,3 +49,38 @@ def land(
     if rows or not log.files or reached != begun:
         log = log.with_records(rows, reached)
     return Landed(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
+
+
+class Span(NamedTuple):
+    """A partition of the log that somebody else reads: from `begin`, before which nothing is left, to `end`.
+
+    fence: from where on it counts. held_back: how many offsets from `end` on belong to open transactions.
+    """
+
+    fence: int
+    begin: int
+    end: int
+    held_back: int
+
+
+def spans(reader: GroupReader, topic: OffsetsTopicReader, fences: Mapping[int, int]) -> dict[int, Span]:
+    """Return what there is to read of each partition of the log, from its fence to the end of now. Raises as `land`."""
+    found = _bounds(reader, fences)
+    decided = topic.stable_ends({number: each.end for number, each in found.items()})
+    result = {}
+    for number, each in found.items():
+        begin = max(fences[number], each.start)
+        end = max(begin, decided[number])
+        result[number] = Span(fence=fences[number], begin=begin, end=end, held_back=each.end - end)
+    return result
+
+
+def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogBounds]:
+    """Return where these partitions begin and end now, none of which may end before where it had got to."""
+    bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
+    found = {partition.partition: ends for partition, ends in bounds.items()}
+    if leaderless := set(reached) - set(found):
+        raise ClusterUnavailable(f"{OFFSETS_TOPIC} has no leader for partition {some(leaderless)}; try again")
+    if shorter := [number for number, ends in found.items() if ends.end < reached[number]]:
+        raise Undetermined(f"{OFFSETS_TOPIC} was made anew or cut short since: partition {some(shorter)} ends earlier")
+    return found

@@ -100,10 +100,15 @@ def _why(said: Iterable[str]) -> str:
     return (f", for want of {', '.join(failed)}" if failed else "") + (f" ({reason})" if reason else "")
 
 
-def _ivy_jar() -> Path:
+def pyspark_jars() -> list[Path]:
+    """Return the jars that PySpark ships, sorted; none without PySpark."""
     spark = importlib.util.find_spec("pyspark")
     folders = spark.submodule_search_locations if spark else None
-    jars = [jar for folder in folders or () for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
-    if not jars:
-        raise MissingDependency("Kafka is fetched with PySpark's Ivy: pip install 'migrate-groups[spark]'")
-    return jars[0]
+    return sorted(jar for folder in folders or () for jar in Path(folder, "jars").glob("*.jar"))
+
+
+def _ivy_jar() -> Path:
+    for jar in pyspark_jars():
+        if jar.name.startswith("ivy-"):
+            return jar
+    raise MissingDependency("Kafka is fetched with PySpark's Ivy: pip install 'migrate-groups[spark]'")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import is_zipfile
 
-from filelock import FileLock
 from platformdirs import user_cache_path
 
-from migrate_groups.errors import ClusterUnavailable, UsageError
+from migrate_groups.errors import UsageError
+from migrate_groups.sandbox.fetch import Fetch
 from migrate_groups.sandbox.ivy import Ivy, Progress
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
-
-_COMPLETE = "complete.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,28 +49,25 @@ def fetch_jars(
     mirror: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars below ``cache``, fetched from Maven Central or ``mirror`` (a URL) if they are not there yet.
+    """Return the jars below ``cache``, fetched if they are not there yet (see `Fetch`).
 
-    ``report`` is called only if something is fetched, at once and then at each step. A fetch that fails or is killed
-    leaves nothing that is ever used as Kafka, and the next one resumes it.
-
-    Raises ClusterUnavailable (a download failed), UsageError (no version, or a cache that can't be written) and
-    MissingDependency (no PySpark, which brings Ivy).
+    Raises UsageError where ``version`` is none, and as `Fetch.jars`.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UsageError(f"{version!r} is not a version of Kafka: write one like {DEFAULT_VERSION}")
     folder = cache / "kafka" / version
-    try:
-        if not _complete(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(folder.with_name(f"{version}.lock")):
-                if not _complete(folder):
-                    _fetch(folder, java=java, version=version, mirror=mirror, report=report)
-    except OSError as error:
-        raise UsageError(f"the jars of Kafka can't be kept in {folder}: {error.strerror or error}") from error
+
+    def retrieve(ivy: Ivy, new: Path) -> set[str]:
+        ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
+        ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
+        # The modules log through slf4j and bring no implementation of it: a broker that fails would say nothing.
+        for api in list(new.glob("slf4j-api-*.jar")):
+            ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
+        return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
+
     return KafkaJars(
         version=version,
-        jars=tuple(sorted(folder.glob("*.jar"))),
+        jars=Fetch(java=java, mirror=mirror, report=report).jars(folder, f"Kafka {version}", retrieve),
         archives=folder,
         jvm_options=("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",),
     )
@@ -98,44 +89,3 @@ def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
             f"-Dlog4j2.configurationFile={(config / 'tools-log4j2.yaml').as_uri()}",
         ),
     )
-
-
-def _fetch(folder: Path, *, java: Java, version: str, mirror: str | None, report: Callable[[Progress], None]) -> None:
-    """Retrieve all jars beside ``folder``, and give them its name when all are there."""
-    work = folder.with_name(f"{version}.partial")
-    work.mkdir(exist_ok=True)
-    report(Progress())
-    new = Path(tempfile.mkdtemp(prefix="jars-", dir=work))
-    ivy = Ivy(java=java, folder=work, mirror=mirror, report=report)
-    ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
-    ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
-    # The modules log through slf4j and bring no implementation of it: a broker that fails would say nothing.
-    for api in list(new.glob("slf4j-api-*.jar")):
-        ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
-    _check(new, version)
-    sizes = {jar.name: jar.stat().st_size for jar in new.glob("*.jar")}
-    (new / _COMPLETE).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    new.rename(folder)
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _check(folder: Path, version: str) -> None:
-    """Refuse what is not all of Kafka, whatever Ivy says: a mirror may answer with a page of its own."""
-    wanted = {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
-    damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
-    missing = sorted(wanted - {jar.stem for jar in folder.glob("*.jar")})
-    if damaged or missing:
-        raise ClusterUnavailable(
-            f"Kafka {version} was not fetched whole (damaged or missing: {', '.join(damaged + missing)}): "
-            f"look at the mirror, and delete {folder.parent}"
-        )
-
-
-def _complete(folder: Path) -> bool:
-    """Say whether every jar that was fetched is still there, whole."""
-    try:
-        sizes = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError):
-        return False

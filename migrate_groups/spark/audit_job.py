@@ -1,4 +1,4 @@
-"""The audit job: reads a landed log, concludes, and hands over plain values of bounded size."""
+"""The audit job: concludes from the log, and hands over plain values of bounded size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.spark import audit
-from migrate_groups.spark.offsets_log import RAW, decode
-from migrate_groups.spark.snapshots import spark_path
+from migrate_groups.spark.offsets_log import decode
 
 MAX_ROWS = 1000
 """At most so many rows of the summary, and of the commits, deletions and records that are named one by one."""
@@ -113,18 +112,17 @@ class Audit:
 
 def run_audit(
     spark: SparkSession,
-    folder: str,
+    raw: DataFrame,
     handed_over: Iterable[tuple[Any, ...]],
     groups: Iterable[tuple[str, int, int]],
     ranges: Iterable[tuple[int, int, int, int]],
 ) -> Audit:
-    """Prove a hand-over from a landed log: a folder of Parquet files with the columns of `offsets_log.RAW`.
+    """Prove a hand-over from the log (`offsets_log.RAW`), which must be the same however often it is read.
 
     The rows have the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
     """
     asked = [*groups]
     partitions = [*ranges]
-    raw = spark.read.schema(RAW).parquet(spark_path(folder))
     raw = raw.where(F.col("log_partition").isin([each[0] for each in partitions]))
     in_question = F.col("group").isin([group for group, *_ in asked]) | F.col("problem").isNotNull()
     log = decode(raw).where(in_question).persist()

@@ -16,7 +16,7 @@ from migrate_groups.spark import audit
 from migrate_groups.spark.audit_job import Evidence, plain_rows
 from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.members import members
-from migrate_groups.spark.offsets_log import OFFSET_COMMIT, RAW, decode
+from migrate_groups.spark.offsets_log import OFFSET_COMMIT, decode, landed_log
 from migrate_groups.spark.result import Moment, moments
 from migrate_groups.spark.snapshots import spark_path
 
@@ -88,7 +88,7 @@ def run_history(
         Undetermined: the log has no commit of these groups.
         UsageError: there would be more than `MAX_MOMENTS`.
     """
-    raw = spark.read.schema(RAW).parquet(spark_path(folder))
+    raw = landed_log(spark, folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
     log = decode(raw).where(wanted).persist()

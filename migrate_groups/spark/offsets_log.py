@@ -10,7 +10,7 @@ signed base, and folded to their sign: a cast that overflows would end the job, 
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import (
     BinaryType,
@@ -21,6 +21,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from migrate_groups.spark.snapshots import spark_path
 
 RAW = StructType(
     [
@@ -70,6 +72,11 @@ _WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
 # Up to the year 9999, which is as far as a timestamp goes in Python.
 _LAST_MILLISECOND = 253_402_300_799_999
+
+
+def landed_log(spark: SparkSession, folder: str) -> DataFrame:
+    """A landed log: a folder of Parquet files with the columns of `RAW`."""
+    return spark.read.schema(RAW).parquet(spark_path(folder))
 
 
 def decode(raw: DataFrame) -> DataFrame:

@@ -20,6 +20,8 @@ _SECONDS = 120
 class Cli:
     """``migrate-groups`` in a folder; ``bootstrap_servers`` is handed over in the environment."""
 
+    program: tuple[str, ...] = ("-m", "migrate_groups")
+
     def __init__(self, folder: Path, bootstrap_servers: str | None = None) -> None:
         self.folder = folder
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("MIGRATE_GROUPS_")}
@@ -30,7 +32,7 @@ class Cli:
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command and return its process."""
         return subprocess.Popen(
-            [sys.executable, "-m", "migrate_groups", *map(str, arguments)],
+            [sys.executable, *self.program, *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.PIPE,

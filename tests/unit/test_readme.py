@@ -21,6 +21,7 @@ OTHERS = {
     "--out",
     "--body-file",
     "--kafka",
+    "--spark-connector",
     "--runs",
     "--seed",
 }

@@ -1,0 +1,84 @@
+"""Jars in the user's cache: fetched once, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import is_zipfile
+
+from filelock import FileLock
+
+from migrate_groups.errors import ClusterUnavailable, UsageError
+from migrate_groups.sandbox.ivy import Ivy, Progress
+from migrate_groups.sandbox.java import Java
+
+_COMPLETE = "complete.json"
+
+Retrieve = Callable[[Ivy, Path], Collection[str]]
+"""Puts jars into a folder, and returns the names without ``.jar`` of those that must be among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """How jars are fetched: from Maven Central or ``mirror`` (a URL).
+
+    ``report`` is called only if something is fetched, at once and then at each step.
+    """
+
+    java: Java
+    mirror: str | None = None
+    report: Callable[[Progress], None] = lambda progress: None
+
+    def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
+        """Return the jars in ``folder``, retrieved if they are not all there; ``what`` is their name in errors.
+
+        A fetch that fails or is killed leaves nothing that is ever used, and the next one resumes it. Raises
+        ClusterUnavailable (a download failed), UsageError (a folder that can't be written) and MissingDependency (no
+        PySpark, which brings Ivy).
+        """
+        try:
+            if not _complete(folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                with FileLock(folder.with_name(f"{folder.name}.lock")):
+                    if not _complete(folder):
+                        self._fetch(folder, what, retrieve)
+        except OSError as error:
+            raise UsageError(f"the jars of {what} can't be kept in {folder}: {error.strerror or error}") from error
+        return tuple(sorted(folder.glob("*.jar")))
+
+    def _fetch(self, folder: Path, what: str, retrieve: Retrieve) -> None:
+        """Retrieve all jars beside ``folder``, and give them its name when all are there."""
+        work = folder.with_name(f"{folder.name}.partial")
+        work.mkdir(exist_ok=True)
+        self.report(Progress())
+        new = Path(tempfile.mkdtemp(prefix="jars-", dir=work))
+        _check(new, what, retrieve(Ivy(java=self.java, folder=work, mirror=self.mirror, report=self.report), new))
+        sizes = {jar.name: jar.stat().st_size for jar in new.glob("*.jar")}
+        (new / _COMPLETE).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
+    """Refuse what is not all of it, whatever Ivy says: a mirror may answer with a page of its own."""
+    damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
+    missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
+    if damaged or missing:
+        raise ClusterUnavailable(
+            f"{what} was not fetched whole (damaged or missing: {', '.join(damaged + missing)}): "
+            f"look at the mirror, and delete {folder.parent}"
+        )
+
+
+def _complete(folder: Path) -> bool:
+    """Say whether every jar that was fetched is still there, whole."""
+    try:
+        sizes = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False
