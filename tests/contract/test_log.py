@@ -106,6 +106,7 @@ def test_only_records_within_the_span_count(world):
     assert world.writer.first_records({}) == {}
 
 
+@NEEDS_TRANSACTIONS
 def test_the_age_of_the_oldest_record_left(world):
     """Found by time, whatever lies around the offset: several of one time, a marker, an aborted transaction."""
     topic, group = world.create_topic(5), world.name("group")
