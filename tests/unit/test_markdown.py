@@ -166,7 +166,7 @@ def test_a_large_plan_is_cut_with_counts_and_points_at_the_file(plan_file, where
     checks=st.integers(0, 15),
 )
 @example(groups=30, partitions=50, length=32_000, letter="&", checks=15)
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 def test_never_over_the_limit(groups, partitions, length, letter, checks):
     """Thousands of groups, names and reasons of any length and script: never more than GitHub takes."""
     name, topic = letter * length, "t" * 249
