@@ -19,6 +19,9 @@ from tests.support.broker_world import until
 from tests.support.cli import Cli, CliHere, running
 from tests.support.processes import gone
 from tests.support.three_brokers import OldApplication, ThreeBrokers
+from tests.support.versions import NEEDS_THREE_BROKERS
+
+pytestmark = NEEDS_THREE_BROKERS
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
 SEEDS = {"coordinator hangs": 172, "coordinator restarted": 88, "tool killed at a hung coordinator": 141}

@@ -10,6 +10,7 @@ NEEDS_MODEL = pytest.mark.needs_kafka("4.0.0", "before, a group outlives the las
 NEEDS_TOOL_NAMES = pytest.mark.needs_kafka("3.9.0", "Kafka's own tools have other class names before")
 NEEDS_TOOL = pytest.mark.needs_kafka("4.0.0", "Kafka's own tool has other tables and OAuth options before")
 NEEDS_TRANSACTIONS = pytest.mark.needs_kafka("3.0.0", "transactions with KRaft")
+NEEDS_THREE_BROKERS = pytest.mark.needs_kafka("3.0.0", "a cluster of several brokers with KRaft that comes up")
 NEEDS_NEW_PARTITIONS = pytest.mark.needs_kafka("3.0.0", "adding partitions with KRaft")
 NEEDS_FAILED_DISKS = pytest.mark.needs_kafka("3.7.0", "a failed disk beside a good one with KRaft (KIP-858)")
 NEEDS_AUTHORIZER = pytest.mark.needs_kafka("3.2.0", "ACLs with KRaft (KIP-801)")
