@@ -14,8 +14,9 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_offsets_topic
-from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.console import show
 from migrate_groups.cli.progress import bar
+from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import HandOverBroken, InvalidInput, Undetermined, UsageError
 from migrate_groups.text import counted, some
@@ -227,18 +228,11 @@ def open_log(
 
 
 def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
-    log = landed.log
-    ranges = [(number, log.starts[number], log.ends[number], held) for number, held in landed.held_back.items()]
-    talk("starting Spark on this machine")
-    from migrate_groups.sandbox.jars import user_cache
-    from migrate_groups.spark.session import SMALL, local_session
-
-    small = sum(end - start for _, start, end, _ in ranges) < SMALL
-    with local_session(small=small, archives=user_cache() / "spark") as spark:
+    with spark_here(landed.offsets) as spark:
         from migrate_groups.spark.audit_job import run_audit
         from migrate_groups.spark.offsets_log import landed_log
 
-        return run_audit(spark, landed_log(spark, str(log.folder)), handed_over(receipt), groups, ranges)
+        return run_audit(spark, landed_log(spark, str(landed.log.folder)), handed_over(receipt), groups, landed.ranges)
 
 
 def handed_over(receipt: Receipt) -> list[tuple[object, ...]]:

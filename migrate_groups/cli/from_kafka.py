@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli.audit import Group, fenced, handed_over, open_log
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress import fetch_bar
+from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.offsets.times import parse_duration
@@ -28,13 +28,8 @@ def prove_from_kafka(
     properties, jars = connection.for_java(), _connector(mirror)
     with open_log(connection, receipt.cluster_id, partitions) as (reader, topic):
         found = spans(reader, topic, fenced(groups))
-    talk("starting Spark on this machine")
-    from migrate_groups.sandbox.jars import user_cache
-    from migrate_groups.spark.session import SMALL, local_session
-
-    small = sum(span.end - span.begin for span in found.values()) < SMALL
     settings = {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
-    with local_session(small=small, settings=settings, archives=user_cache() / "spark") as spark:
+    with spark_here(sum(span.end - span.begin for span in found.values()), settings) as spark:
         from migrate_groups.spark.audit_job import run_audit
         from migrate_groups.spark.kafka_source import kafka_log
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from migrate_groups.cli.connect import Connection, open_offsets_topic, open_reader
 from migrate_groups.cli.console import SystemClock, show, talk
 from migrate_groups.cli.progress import bar
+from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import InvalidInput, Undetermined
 
@@ -85,16 +86,9 @@ def _land(connection: Connection, asked: Asked) -> tuple[str, Landed]:
 
 
 def _run(connection: Connection, asked: Asked, cluster_id: str, landed: Landed, now: datetime) -> History:
-    log = landed.log
-    ranges = [(number, log.starts[number], log.ends[number], held) for number, held in landed.held_back.items()]
-    talk("starting Spark on this machine")
-    from migrate_groups.sandbox.jars import user_cache
-    from migrate_groups.spark.session import SMALL, local_session
-
-    small = sum(end - start for _, start, end, _ in ranges) < SMALL
     with (
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
-        local_session(small=small, archives=user_cache() / "spark") as spark,
+        spark_here(landed.offsets) as spark,
     ):
         from migrate_groups.spark.history_job import run_history
 
@@ -105,8 +99,8 @@ def _run(connection: Connection, asked: Asked, cluster_id: str, landed: Landed, 
 
         return run_history(
             spark,
-            str(log.folder),
-            ranges,
+            str(landed.log.folder),
+            landed.ranges,
             log_ends,
             cluster_id=cluster_id,
             groups=asked.groups,

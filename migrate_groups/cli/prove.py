@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.reports import ReportFormatOption, show_reconciliation
+from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.errors import HandOverBroken, InvalidInput, UsageError
 from migrate_groups.text import counted
 
@@ -60,11 +62,7 @@ def reconcile(
     Example: migrate-groups reconcile split.toml.run
     """
     asked = _asked(before, after, more_before or [], more_after or [], spec)
-    talk("starting Spark on this machine")
-    from migrate_groups.sandbox.jars import user_cache
-    from migrate_groups.spark.session import local_session
-
-    with local_session(small=asked.is_small, archives=user_cache() / "spark") as spark:
+    with spark_here(asked.rows) as spark:
         from migrate_groups.spark.job import run_reconcile
 
         found = run_reconcile(
@@ -92,13 +90,12 @@ class _Asked:
     planned: list[tuple[str, str, str, int, int]]
 
     @property
-    def is_small(self) -> bool:
-        from migrate_groups.spark.session import SMALL
-
+    def rows(self) -> float:
+        """About how many there are; of a folder, a glob or a remote file nobody knows, and they may be endless."""
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(path.is_file() and path.suffix in _ROW_BYTES for path in paths):
-            return False
-        return sum(path.stat().st_size / _ROW_BYTES[path.suffix] for path in paths) < SMALL
+            return math.inf
+        return sum(path.stat().st_size / _ROW_BYTES[path.suffix] for path in paths)
 
 
 def _asked(

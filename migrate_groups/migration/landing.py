@@ -26,6 +26,18 @@ class Landed:
     log: LandedLog
     held_back: Mapping[int, int]
 
+    @property
+    def ranges(self) -> list[tuple[int, int, int, int]]:
+        """The rows of `spark.audit.RANGES`."""
+        return [
+            (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
+        ]
+
+    @property
+    def offsets(self) -> int:
+        """How many the partitions hold, each of which is a record at most."""
+        return sum(end - start for _, start, end, _ in self.ranges)
+
 
 def land(
     reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: Progress

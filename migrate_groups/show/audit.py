@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.show.tables import cell, table
+from migrate_groups.show.values import values
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
@@ -44,14 +45,7 @@ def document(found: Audit) -> dict[str, Any]:
         "old": found.old,
         "new": found.new,
         "rewinds": found.rewinds,
-        **{name: [_values(row) for row in getattr(found, name)] for name in tables},
-    }
-
-
-def _values(row: Any) -> dict[str, Any]:
-    return {
-        name: value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
-        for name, value in row._asdict().items()
+        **{name: [values(row) for row in getattr(found, name)] for name in tables},
     }
 
 

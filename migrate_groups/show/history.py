@@ -10,6 +10,7 @@ from rich.text import Text
 
 from migrate_groups.show.page import drawn, environment
 from migrate_groups.show.tables import cell, table
+from migrate_groups.show.values import moment, values
 from migrate_groups.show.verdicts import number
 from migrate_groups.text import counted
 
@@ -41,11 +42,11 @@ def document(found: History) -> dict[str, Any]:
         "schema": "migrate-groups/history",
         "schema_version": SCHEMA_VERSION,
         "found": found.found,
-        "first": _moment(found.first),
-        "last": _moment(found.last),
-        "groups": [_values(each) for each in found.groups],
-        "timeline": [_values(each) for each in found.timeline],
-        "evidence": [_values(each) for each in found.evidence],
+        "first": moment(found.first),
+        "last": moment(found.last),
+        "groups": [values(each) for each in found.groups],
+        "timeline": [values(each) for each in found.timeline],
+        "evidence": [values(each) for each in found.evidence],
     }
 
 
@@ -59,7 +60,7 @@ def page(found: History) -> str:
             hints=_hints(found),
             titles=_TITLES,
             figures=_figures,
-            where=lambda moment: moment.group,
+            where=lambda each: each.group,
             **drawn(found.timeline, _MOST_CURVES),
             table="history.parquet",
         )
@@ -89,14 +90,6 @@ def _hints(found: History) -> list[str]:
     if malformed := sum(each.malformed for each in found.evidence):
         hints.append(f"{counted(malformed, 'record')} can't be decoded, and are left out.")
     return hints
-
-
-def _values(row: Any) -> dict[str, Any]:
-    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in row._asdict().items()}
-
-
-def _moment(value: datetime) -> str:
-    return value.isoformat().replace("+00:00", "Z")
 
 
 def _minute(value: datetime | None) -> str:
