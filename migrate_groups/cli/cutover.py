@@ -181,7 +181,8 @@ def keep(reader: GroupReader, spec: Path, final: Prepared, run: RunDir, receipt:
 
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
-        bounds = reader.log_bounds(reading.look.committed)
+        starts = {partition: bounds.start for partition, bounds in reading.bounds.items()}
+        bounds = reader.log_bounds(reading.look.committed, starts=starts)
         after = take_snapshot(reader, groups, SystemClock(), bounds) if receipt.is_whole else None
     except MigrateGroupsError as error:
         bounds, after = reading.bounds, None

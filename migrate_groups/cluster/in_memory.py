@@ -179,12 +179,15 @@ class InMemoryCluster:
         return {partition: self._committed(group).get(partition) for partition in partitions}
 
     def log_bounds(
-        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        known = ends or {}
+        starts, ends = starts or {}, ends or {}
         return {
-            partition: LogBounds(start=log.start, end=known.get(partition, log.end))
+            partition: LogBounds(start=starts.get(partition, log.start), end=ends.get(partition, log.end))
             for partition, log in self._led(partitions)
         }
 

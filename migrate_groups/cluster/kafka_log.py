@@ -22,8 +22,9 @@ _FETCH_BYTES = 64 * 1024
 _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 
-Questions = Sequence[Mapping[TopicPartition, int]]
-"""Timestamps of the same partitions, one question after the other; all of them are asked side by side."""
+Question = Mapping[TopicPartition, int]
+"""A timestamp for each partition."""
+Answers = dict[TopicPartition, StampedOffset]
 
 
 class Logs:
@@ -45,76 +46,75 @@ class Logs:
         return leaders
 
     def bounds(
-        self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
+        self,
+        partitions: Collection[TopicPartition],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, LogBounds]:
-        """See `GroupReader.log_bounds`; ``known`` are ends."""
-        doing = "reading the log's ends"
-        half = [partition for partition in partitions if partition in known]
-        whole = [partition for partition in partitions if partition not in known]
-        starts = self._list_offsets([dict.fromkeys(half, wire.EARLIEST)], doing=doing)
-        questions = [dict.fromkeys(whole, end) for end in (wire.EARLIEST, wire.LATEST)]
-        both = self._list_offsets(questions, doing=doing)
+        """See `GroupReader.log_bounds`."""
+        questions = [
+            {partition: timestamp for partition in partitions if partition not in known}
+            for known, timestamp in ((starts, wire.EARLIEST), (ends, wire.LATEST))
+        ]
+        first, last = self._list_offsets(questions, doing="reading the log's ends")
+        first_at = {**starts, **{partition: found.offset for partition, found in first.items()}}
+        last_at = {**ends, **{partition: found.offset for partition, found in last.items()}}
         return {
-            **{each: LogBounds(start=start.offset, end=known[each]) for each, (start,) in starts.items()},
-            **{each: LogBounds(start=start.offset, end=end.offset) for each, (start, end) in both.items()},
+            partition: LogBounds(start=first_at[partition], end=last_at[partition])
+            for partition in partitions
+            if partition in first_at and partition in last_at
         }
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
-        answers = self._list_offsets([timestamps], doing="looking records up by time")
-        return {
-            partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
-            for partition, (found,) in answers.items()
-        }
+        [answers] = self._list_offsets([timestamps], doing="looking records up by time")
+        return {partition: None if found.offset < 0 else found for partition, found in answers.items()}
 
-    def _list_offsets(self, questions: Questions, *, doing: str) -> dict[TopicPartition, list[StampedOffset]]:
-        """Return what each partition's leader answers to its timestamp in each question, where it answers to all."""
-        partitions = questions[0].keys()
-        answers: dict[TopicPartition, list[StampedOffset]] = {}
+    def _list_offsets(self, questions: Sequence[Question], *, doing: str) -> list[Answers]:
+        """Return what the leaders answer to each of these questions; a partition that none answers for is left out."""
+        answers: list[Answers] = [{} for _ in questions]
+
+        def left() -> list[Question]:
+            return [
+                {partition: timestamp for partition, timestamp in question.items() if partition not in answered}
+                for question, answered in zip(questions, answers, strict=True)
+            ]
 
         async def ask(client: KafkaAdminClient) -> None:
             known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
-            left = [partition for partition in partitions if partition not in answers]
-            if all(partition in known for partition in left):
-                await _ask(client, left, known, questions, answers)
-                left = [partition for partition in left if partition not in answers]
-            if left:  # a no counts only from those that lead now
-                topics = await wire.topics(client, {partition.topic for partition in left})
-                await _ask(client, left, self.learn(topics), questions, answers)
+            open_questions = left()
+            if all(question.keys() <= known.keys() for question in open_questions):
+                await _ask(client, open_questions, known, answers)
+                open_questions = left()
+            if topic_names := {partition.topic for question in open_questions for partition in question}:
+                # A no counts only from those that lead now.
+                await _ask(client, open_questions, self.learn(await wire.topics(client, topic_names)), answers)
             self._leaders = known | self._leaders
 
-        if partitions:
+        if any(questions):
             self._connection.run(ask, doing=doing)
         return answers
 
 
 async def _ask(
     client: KafkaAdminClient,
-    partitions: Collection[TopicPartition],
+    questions: Sequence[Question],
     leaders: Mapping[TopicPartition, int],
-    questions: Questions,
-    answers: dict[TopicPartition, list[StampedOffset]],
+    answers: Sequence[Answers],
 ) -> None:
     """Ask every leader all questions side by side, and add to the answers."""
-    led: dict[int, list[TopicPartition]] = defaultdict(list)
-    for partition in partitions:
-        if partition in leaders:
-            led[leaders[partition]].append(partition)
-    requests = [
-        [
-            client._manager.send(
-                wire.list_offsets({partition: timestamps[partition] for partition in of_leader}), node_id=leader
-            )
-            for timestamps in questions
-        ]
-        for leader, of_leader in led.items()
-    ]
-    for asked in requests:
-        listed = [wire.listed_offsets(await response) for response in asked]
-        for partition in set(listed[0]).intersection(*listed[1:]):
-            answers[partition] = [each[partition] for each in listed]
+    asked = []
+    for question, answered in zip(questions, answers, strict=True):
+        led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for partition, timestamp in question.items():
+            if partition in leaders:
+                led[leaders[partition]][partition] = timestamp
+        for leader, of_leader in led.items():
+            asked.append((answered, client._manager.send(wire.list_offsets(of_leader), node_id=leader)))
+    for answered, response in asked:
+        answered |= wire.listed_offsets(await response)
 
 
 def first_records(

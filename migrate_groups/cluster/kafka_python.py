@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 import tenacity
-from kafka.structs import OffsetAndMetadata
-from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
@@ -148,10 +146,13 @@ class KafkaPythonReader:
         return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
 
     def log_bounds(
-        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
-        return self._logs.bounds(partitions, ends or {})
+        return self._logs.bounds(partitions, starts or {}, ends or {})
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
@@ -210,24 +211,13 @@ class KafkaPythonWriter(KafkaPythonReader):
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """See `GroupWriter.alter_offsets`."""
-        offsets_and_metadata = {
-            KafkaTopicPartition(*partition): OffsetAndMetadata(
-                committed.offset, committed.metadata, -1 if committed.leader_epoch is None else committed.leader_epoch
-            )
-            for partition, committed in offsets.items()
-        }
-        return self._write(
-            group, offsets, lambda client: client._async_alter_group_offsets(group, offsets_and_metadata)
-        )
+        return self._write(group, offsets, wire.commit_offsets(group, offsets))
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """See `GroupWriter.delete_offsets`."""
-        kafka_partitions = [KafkaTopicPartition(*partition) for partition in partitions]
-        return self._write(
-            group, partitions, lambda client: client._async_delete_group_offsets(group, kafka_partitions)
-        )
+        return self._write(group, partitions, wire.delete_offsets(group, partitions))
 
     def delete_group(self, group: str) -> WriteAnswer:
         """See `GroupWriter.delete_group`."""

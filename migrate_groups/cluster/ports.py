@@ -6,12 +6,12 @@ A dry run is handed a `GroupReader`, which has no method that writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -28,14 +28,18 @@ class ManyTimes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
 
-class TopicPartition(NamedTuple):
-    """A partition of a topic; sorts by topic, then partition."""
+class TopicPartition(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A partition of a topic; sorts by topic, then partition, and unpacks into them."""
 
     topic: str
     partition: int
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.topic
+        yield self.partition
 
 
 class CommittedOffset(ManyTimes, frozen=True, kw_only=True):
@@ -209,11 +213,15 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def log_bounds(
-        self, partitions: Collection[TopicPartition], ends: Mapping[TopicPartition, int] | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogBounds]:
         """Return both ends of each partition's log; a partition that does not exist or has no leader is left out.
 
-        ends: log ends that were read before, and are good enough: they are returned as they are, and not asked for.
+        ends, starts: those that were read before, and are good enough: they are returned as they are, and not asked
+        for. A partition of which nothing is left to ask for is there, whatever has become of it.
         """
         ...
 

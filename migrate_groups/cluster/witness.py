@@ -44,7 +44,9 @@ class Witness:
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, CommittedOffset | None]:
         """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly (measured)."""
-        answers = self._ask("committed", group=group, partitions=sorted(partitions))
+        answers = self._ask(
+            "committed", group=group, partitions=[[each.topic, each.partition] for each in sorted(partitions)]
+        )
         return {
             TopicPartition(topic, partition): None
             if offset is None

@@ -75,7 +75,7 @@ def to_bytes(plan: Plan, rows: Snapshot) -> bytes:
             options=asdict(plan.options),
             checks=tuple(_Check(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
-            rows=tuple(_Row(*row[: len(COLUMNS)]) for row in rows.rows()),  # type: ignore[arg-type]  # all name a group
+            rows=tuple(_Row(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows.rows()),
         )
     )
 

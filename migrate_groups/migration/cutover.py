@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
@@ -171,11 +173,13 @@ def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Itera
         if row.offset is not None:
             yield row
         elif (earlier := before.get(row.topic_partition)) is not None:
-            yield row._replace(offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata)
+            yield structs.replace(
+                row, offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata
+            )
         elif row.topic_partition in ends.proven:
-            yield row._replace(group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
+            yield structs.replace(row, group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
         else:
-            yield row._replace(log_end_offset=None)  # read after the stop: no end to start from
+            yield structs.replace(row, log_end_offset=None)  # read after the stop: no end to start from
 
 
 def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: WriteOptions) -> Snapshot:
@@ -194,13 +198,14 @@ def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: 
             return row
         if change is None or change.after is None:
             added = (row.group, row.topic) in topics and options.uncommitted != "leave"
-            return row._replace(source_group=None, offset=row.log_start_offset) if added else row
+            return structs.replace(row, source_group=None, offset=row.log_start_offset) if added else row
         if change.source_offset is not None:  # it has vanished since
             epoch = change.after.leader_epoch if change.after.offset == change.source_offset else None
-            return row._replace(offset=change.source_offset, leader_epoch=epoch, metadata=change.after.metadata)
+            return structs.replace(row, offset=change.source_offset, leader_epoch=epoch, metadata=change.after.metadata)
         if change.source_group is None:  # it was added during the wait, and set to its start
-            return row._replace(source_group=None, offset=change.after.offset)
-        return row._replace(group_state="Stable", log_end_offset=change.after.offset)  # the end that was proven then
+            return structs.replace(row, source_group=None, offset=change.after.offset)
+        # The end that was proven then.
+        return structs.replace(row, group_state="Stable", log_end_offset=change.after.offset)
 
     return Snapshot.of_rows(mended(row) for row in named.rows())
 
@@ -212,7 +217,7 @@ def _added_from_their_start(named: Snapshot, baseline: Reading) -> Snapshot:
     if not added:
         return named
     return Snapshot.of_rows(
-        row._replace(source_group=None, offset=row.log_start_offset) if row.topic_partition in added else row
+        structs.replace(row, source_group=None, offset=row.log_start_offset) if row.topic_partition in added else row
         for row in named.rows()
     )
 

@@ -39,7 +39,8 @@ def log_ends(
         found = {} if is_now else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
         for partition, ends in bounds.items():
             if is_now or partition in found:
-                yield LogEnd(*partition, moment, ends.end if is_now else _end(found[partition], ends))
+                end = ends.end if is_now else _end(found[partition], ends)
+                yield LogEnd(partition.topic, partition.partition, moment, end)
         progress(number, len(moments))
 
 

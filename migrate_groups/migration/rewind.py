@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, TopicDescription, TopicPartition
 from migrate_groups.errors import InvalidInput, Refused
@@ -86,8 +88,11 @@ def rewind(
     decisions = decide_all(rows, bounds, target, found, past_end=past_end, strict=strict)
     return Rewinding(
         snapshot=Snapshot.of_rows(
-            rewound(decision, target)._replace(
-                cluster_id=cluster_id, taken_at=taken_at, topic_id=described[decision.row.topic].topic_id
+            structs.replace(
+                rewound(decision, target),
+                cluster_id=cluster_id,
+                taken_at=taken_at,
+                topic_id=described[decision.row.topic].topic_id,
             )
             for decision in decisions
         ),

@@ -67,7 +67,7 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
     )
     rows = [
-        row._replace(group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
+        structs.replace(row, group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
         for row in take_snapshot(reader, groups, clock).rows()
         if (row.group or "", row.topic) in origin
     ]

@@ -12,6 +12,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import assert_never
 
+from msgspec import structs
+
 from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.offsets.snapshot import Row
@@ -77,7 +79,8 @@ def rewound(decision: Decision, target: Target) -> Row:
     The committed offset as it is keeps its leader epoch and metadata; they are not true of another one.
     """
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
-    return decision.row._replace(
+    return structs.replace(
+        decision.row,
         group=None,
         source_group=None,
         group_state=None,

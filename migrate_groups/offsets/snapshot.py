@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.cluster.ports import CommittedOffset, ManyTimes, TopicPartition
 from migrate_groups.errors import InvalidInput
 from migrate_groups.text import some
 
@@ -42,7 +44,7 @@ OLDEST_UNCONSUMED = pa.field("oldest_unconsumed_at", pa.timestamp("us", tz="UTC"
 _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
 
 
-class Row(NamedTuple):
+class Row(ManyTimes, frozen=True, kw_only=False):
     """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order, and `OLDEST_UNCONSUMED`.
 
     offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group
@@ -122,16 +124,16 @@ class Snapshot:
 
         Raises as `of`.
         """
-        columns = list(zip(*rows, strict=True)) or [()] * len(Row._fields)
+        columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(Row.__struct_fields__)
         schema = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+        arrays = [_array(column, field.type) for column, field in zip(columns, schema, strict=False)]
         return Snapshot.of(pa.Table.from_arrays(arrays, schema=schema))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows in the table's order."""
         columns = [*map(_values, self.table.columns)]
-        columns += [[None] * len(self)] * (len(Row._fields) - len(columns))
-        return map(Row._make, zip(*columns, strict=True))
+        columns += [[None] * len(self)] * (len(Row.__struct_fields__) - len(columns))
+        return starmap(Row, zip(*columns, strict=True))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -207,6 +209,13 @@ class Snapshot:
             )
         ]
         raise InvalidInput(f"{some(names)} {complaint}")
+
+
+def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column; where all values are the same, as most of the time, that one is converted alone."""
+    if column and column.count(column[0]) == len(column):
+        return pa.repeat(pa.scalar(column[0], kind), len(column))
+    return pa.array(column, kind)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

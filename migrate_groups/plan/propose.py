@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from migrate_groups.cluster.ports import CommittedOffset, LogBounds
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.options import WriteOptions
@@ -28,7 +30,7 @@ def absent_partitions(rows: Sequence[Row], survey: Survey) -> list[Row]:
         first.setdefault((row.group, row.topic), row)
         present.setdefault((row.group, row.topic), set()).add(row.partition)
     return [
-        row._replace(partition=partition, offset=None, leader_epoch=None, metadata="", log_end_offset=None)
+        structs.replace(row, partition=partition, offset=None, leader_epoch=None, metadata="", log_end_offset=None)
         for (group, topic), row in first.items()
         if row.source_group is not None and topic in survey.topics
         for partition in survey.topics[topic].partitions

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cli import write
 from migrate_groups.cli.app import main
@@ -188,7 +189,7 @@ def test_a_start_that_moved_makes_a_plan_stale(shell):
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
-        Snapshot.of_rows([*rows, rows[0]._replace(topic="u", topic_id="topic-id-2", offset=None)]),
+        Snapshot.of_rows([*rows, structs.replace(rows[0], topic="u", topic_id="topic-id-2", offset=None)]),
         shell.folder / "split.csv",
         replace=True,
     )

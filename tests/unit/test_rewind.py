@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
@@ -179,7 +180,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
         ({"topic_id": "earlier"}, "deleted and created again"),
         ({"partition": 7}, "orders-7"),
     ):
-        changed = Snapshot.of_rows([next(rows.rows())._replace(**change)])
+        changed = Snapshot.of_rows([structs.replace(next(rows.rows()), **change)])
         with pytest.raises(Refused, match=complaint):
             rewind(made, changed, ToEarliest(), FakeClock())
 

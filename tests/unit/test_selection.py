@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.offsets.selection import Selection, TopicPattern, parse_partitions, select
@@ -67,9 +68,9 @@ def test_partitions_are_numbers_or_ranges():
 def test_snapshots_are_sorted_and_a_history_keeps_every_moment():
     """Rows are sorted by group, topic and partition whatever their order; a history holds a partition twice."""
     assert list(Snapshot.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
-        TABLE.rows(), key=lambda r: (r[2], r[6], r[8])
+        TABLE.rows(), key=lambda row: (row.group, row.topic, row.partition)
     )
-    later = Snapshot.of_rows(each._replace(taken_at=NOON.replace(hour=13)) for each in TABLE.rows())
+    later = Snapshot.of_rows(structs.replace(each, taken_at=NOON.replace(hour=13)) for each in TABLE.rows())
     assert len(concatenate([TABLE, later])) == 2 * len(TABLE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import Member, TopicPartition
@@ -173,4 +174,4 @@ def test_goals_are_the_groups_rows_or_those_of_nobody():
     with pytest.raises(InvalidInput, match="no partition has an offset"):
         goals(Snapshot.of_rows([unset]), "replay")
     with pytest.raises(InvalidInput, match="notes no log end for t-0"):
-        goals(Snapshot.of_rows([of_group._replace(log_end_offset=None)]), "replay")
+        goals(Snapshot.of_rows([structs.replace(of_group, log_end_offset=None)]), "replay")

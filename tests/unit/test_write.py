@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import Answer, CommittedOffset, Member, TopicPartition, WriteAnswer
@@ -224,7 +225,7 @@ def test_leader_epoch_is_dropped_where_the_log_may_be_another():
     """An epoch above the current one stops a Java consumer: without cluster or topic id it is not carried over."""
     made = cluster()
     named = snapshot_to_new(made)
-    foreign = Snapshot.of_rows(row._replace(topic_id=None) for row in named.rows())
+    foreign = Snapshot.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
     for rows, epoch in ((named, 0), (foreign, None)):
         plan = make_plan(made, rows, WriteOptions())
         assert {change.after and change.after.leader_epoch for change in plan.changes} == {epoch}
