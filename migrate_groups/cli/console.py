@@ -114,7 +114,7 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
     """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
-    from migrate_groups.plan.checks.permission import sees_all
+    from migrate_groups.plan.checks.permission import OFFSETS, hidden
 
-    if not sees_all(reader.topic_names()):
+    if hidden(reader.permissions([OFFSETS])):
         talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

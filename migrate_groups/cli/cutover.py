@@ -181,13 +181,13 @@ def keep(reader: GroupReader, spec: Path, final: Prepared, run: RunDir, receipt:
 
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
-        starts = {partition: bounds.start for partition, bounds in reading.bounds.items()}
-        bounds = reader.log_bounds(reading.look.committed, starts=starts)
-        after = take_snapshot(reader, groups, SystemClock(), bounds) if receipt.is_whole else None
+        # The starts were read beside the write; the ends may be those from before the stop.
+        reading = replace(reading, bounds=reader.log_bounds(reading.look.committed, starts=reading.starts))
+        after = take_snapshot(reader, groups, SystemClock(), reading) if receipt.is_whole else None
     except MigrateGroupsError as error:
-        bounds, after = reading.bounds, None
+        after = None
         talk(f"{run.after} was not written: {error}")
-    before = Snapshot.of_rows(replace(reading, bounds=bounds).rows())
+    before = Snapshot.of_rows(reading.rows())
     run.save(spec, before, final.named, final.plan, after)
 
 

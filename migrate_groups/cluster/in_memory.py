@@ -16,6 +16,7 @@ from migrate_groups.cluster.ports import (
     Member,
     Operation,
     Resource,
+    ResourceType,
     StampedOffset,
     TopicDescription,
     TopicPartition,
@@ -163,7 +164,12 @@ class InMemoryCluster:
     def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
         return {
-            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs))
+            topic: TopicDescription(
+                topic=topic,
+                topic_id=topic_id,
+                partitions=tuple(logs),
+                permitted=self._permitted(Resource(ResourceType.TOPIC, topic)),
+            )
             for topic in sorted(set(topics) & self._topics.keys())
             for topic_id, logs in [self._topics[topic]]
         }
@@ -214,10 +220,10 @@ class InMemoryCluster:
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """See `GroupReader.permissions`."""
-        return {
-            resource: frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
-            for resource in resources
-        }
+        return {resource: self._permitted(resource) for resource in resources}
+
+    def _permitted(self, resource: Resource) -> frozenset[Operation]:
+        return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
     def offsets_retention(self) -> timedelta | None:
         """See `GroupReader.offsets_retention`."""

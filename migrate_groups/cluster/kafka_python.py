@@ -96,6 +96,7 @@ class KafkaPythonReader:
                 topic=topic.name,
                 topic_id=str(topic.topic_id) if topic.topic_id else None,
                 partitions=tuple(sorted(partition.partition_index for partition in topic.partitions)),
+                permitted=surroundings.permitted(topic.authorized_operations),
             )
             for topic in self._metadata(topics)
         }
@@ -170,7 +171,7 @@ class KafkaPythonReader:
         """See `GroupReader.permissions`."""
         doing = "asking what this principal may do"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
-        of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing)
+        of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing) if topics else {}
         return {
             resource: of_topics.get(resource.name)
             if resource.type is ResourceType.TOPIC
@@ -187,7 +188,7 @@ class KafkaPythonReader:
         if not names:
             return []
         answers = self._connection.run(
-            lambda client: wire.topics(client, names), doing="asking for the topics' metadata"
+            lambda client: wire.topics(client, names, permissions=True), doing="asking for the topics' metadata"
         )
         self._check_visible(answer.name for answer in answers if wire.hides_topic(answer))
         self._logs.learn(answers)

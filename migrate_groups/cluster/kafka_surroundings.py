@@ -32,7 +32,7 @@ def group_permissions(group: str) -> wire.Request[Permissions]:
             answer = await wire.describe(group, permissions=True)(client)
         except kafka_errors.GroupAuthorizationFailedError:
             return frozenset()
-        return _permissions(answer.authorized_operations)
+        return permitted(answer.authorized_operations)
 
     return request
 
@@ -41,26 +41,20 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
     """Return the request for what this principal may do with topics; without Describe that is nothing."""
 
     async def request(client: KafkaAdminClient) -> Mapping[str, Permissions]:
-        topic_class = MetadataRequest.MetadataRequestTopic
-        asked = MetadataRequest(
-            topics=[topic_class(name=topic) for topic in topics],
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=True,
-        )
-        answers = (await client._manager.send(asked)).topics
-        hidden = kafka_errors.TopicAuthorizationFailedError.errno
+        answers = await wire.topics(client, topics, permissions=True)
         return {
-            answer.name: frozenset() if answer.error_code == hidden else _permissions(answer.authorized_operations)
+            answer.name: frozenset() if wire.hides_topic(answer) else permitted(answer.authorized_operations)
             for answer in answers
         }
 
     return request
 
 
-def _permissions(bits: Collection[int] | None) -> Permissions:
-    permitted = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
+def permitted(bits: Collection[int] | None) -> Permissions:
+    """Return the operations in an answer's bits; None where it has none."""
+    found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
     # What was just described may be described: an answer without that is none.
-    return permitted if Operation.DESCRIBE in permitted else None
+    return found if Operation.DESCRIBE in found else None
 
 
 async def cluster_id(client: KafkaAdminClient) -> str:
@@ -71,8 +65,7 @@ async def cluster_id(client: KafkaAdminClient) -> str:
 
 async def topic_names(client: KafkaAdminClient) -> frozenset[str]:
     """Return the name of every topic that this principal may describe."""
-    answer = await client._manager.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    return frozenset(topic.name for topic in answer.topics)
+    return frozenset(topic.name for topic in await wire.topics(client, None))
 
 
 async def offsets_retention(client: KafkaAdminClient) -> timedelta | None:

@@ -127,13 +127,17 @@ def _member(member: Any, *, is_consumer: bool) -> Member:
     )
 
 
-async def topics(client: KafkaAdminClient, names: Collection[str]) -> list[Any]:
-    """Return the Metadata answer for each of these topics; creates none.
+async def topics(client: KafkaAdminClient, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
+    """Return the Metadata answer for each of these topics, or for all where ``names`` is None; creates none.
 
     Not through `KafkaAdminClient`, which turns every partition into a dict, in as much time as reading it takes.
     """
     topic = MetadataRequest.MetadataRequestTopic
-    request = MetadataRequest(topics=[topic(name=name) for name in sorted(names)], allow_auto_topic_creation=False)
+    request = MetadataRequest(
+        topics=None if names is None else [topic(name=name) for name in sorted(names)],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=permissions,
+    )
     found: list[Any] = (await client._manager.send(request)).topics
     return found
 

@@ -109,15 +109,6 @@ class GroupDescription:
         return self.state == "Empty" and not self.members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDescription:
-    """A topic: its id tells a recreated topic from the one that had the name before (KIP-516, Kafka 2.8)."""
-
-    topic: str
-    topic_id: str | None
-    partitions: tuple[int, ...]
-
-
 class LogBounds(ManyTimes, frozen=True, kw_only=True):
     """The ends of a partition's log: the first record that is still there, and the offset that the next will get."""
 
@@ -155,6 +146,19 @@ class Operation(StrEnum):
     DELETE = "Delete"
     DESCRIBE = "Describe"
     READ = "Read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic: its id tells a recreated topic from the one that had the name before (KIP-516, Kafka 2.8).
+
+    permitted: what this principal may do with it (KIP-430); None where the brokers don't say.
+    """
+
+    topic: str
+    topic_id: str | None
+    partitions: tuple[int, ...]
+    permitted: frozenset[Operation] | None = None
 
 
 class Answer(StrEnum):

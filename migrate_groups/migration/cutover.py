@@ -10,9 +10,9 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
-from migrate_groups.migration.prepare import make_plan, refuse_forbidden
+from migrate_groups.migration.prepare import make_plan, plan_with_facts, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
-from migrate_groups.migration.survey import look_around, permissions_unless_hidden
+from migrate_groups.migration.survey import permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, split
@@ -77,13 +77,12 @@ def prepare(
         reader, spec.source, clock, topics={topic for each in patterns for topic in each.matching(known)}
     )
     named = _as_the_earlier_run_knew(split(Snapshot.of_rows(reading.rows()), spec)[0], earlier, options)
-    surroundings = look_around(reader, list(named.rows()))
-    plan = make_plan(reader, named, options, earlier, surroundings, reading)
+    plan, _, facts = plan_with_facts(reader, named, options, earlier, reading=reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return Prepared(named=named, plan=plan, reading=reading, surroundings=surroundings)
+    return Prepared(named=named, plan=plan, reading=reading, surroundings=facts.surroundings)
 
 
 def cut_over(
@@ -111,8 +110,7 @@ def cut_over(
     waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
     prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
-    known = {partition: bounds.end for partition, bounds in baseline.bounds.items()}
-    reading = read_group(reader, spec.source, clock, topics=moved, ends=known)
+    reading = read_group(reader, spec.source, clock, topics=moved, ends=baseline.ends)
     named, _ = split(Snapshot.of_rows(_mended(reading, baseline, ends)), spec)
     named = _as_the_earlier_run_knew(named, how.earlier, options)
     named = _added_from_their_start(named, baseline)

@@ -34,7 +34,7 @@ def make_plan(
     ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` and ``reading`` are what is known
     already (`survey`). Raises as `GroupReader`; writes nothing.
     """
-    return _make(reader, snapshot, options, earlier, surroundings, reading)[0]
+    return plan_with_facts(reader, snapshot, options, earlier, surroundings, reading)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -43,7 +43,7 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
     What an earlier run of it has written already is unchanged. Raises `Refused` where the plan is stale, naming each
     partition that is not as it was; and as `GroupReader`.
     """
-    plan, rows, facts = _make(reader, snapshot, approved.options)
+    plan, rows, facts = plan_with_facts(reader, snapshot, approved.options)
     if plan.cluster_id != approved.cluster_id:
         raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
     _refuse_drifted(
@@ -62,13 +62,13 @@ def plan_at_the_write(
     `Refused` where a check now forbids the write, or what would be written is not what was shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
-    plan, rows, facts = _make(reader, snapshot, shown.options, earlier)
+    plan, rows, facts = plan_with_facts(reader, snapshot, shown.options, earlier)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
     return plan
 
 
-def _make(
+def plan_with_facts(
     reader: GroupReader,
     snapshot: Snapshot,
     options: WriteOptions,
@@ -76,6 +76,7 @@ def _make(
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, list[Row], Survey]:
+    """Return the plan of `make_plan`, with the rows and the facts that it was made from."""
     rows = list(snapshot.at_one_moment().rows())
     facts = survey(reader, rows, surroundings, reading)
     changes = propose(rows, facts, options)

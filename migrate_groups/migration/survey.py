@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from migrate_groups.cluster.ports import (
     CommittedOffset,
@@ -10,6 +10,7 @@ from migrate_groups.cluster.ports import (
     GroupReader,
     Operation,
     Resource,
+    ResourceType,
     TopicDescription,
     TopicPartition,
 )
@@ -22,29 +23,33 @@ from migrate_groups.text import some
 
 
 def permissions_unless_hidden(
-    reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
+    reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], topics: Iterable[TopicDescription] = ()
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return what this principal may do with these groups and topics.
+    """Return what this principal may do with these groups and topics; ``topics`` say it of themselves.
 
     Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
     hidden would be left out of every answer that does not ask for it by name.
     """
-    permissions = reader.permissions(wanted)
+    told = {Resource(ResourceType.TOPIC, topic.topic): topic.permitted for topic in topics}
+    asked = reader.permissions([resource for resource in wanted if resource not in told])
+    permissions = {resource: told[resource] if resource in told else asked[resource] for resource in wanted}
     if hidden(permissions):
         lacking = some(missing(wanted, permissions), most=20)
         raise NotAuthorized(f"not authorized: {reader.principal} lacks {lacking}; grant it these permissions")
     return permissions
 
 
-def look_around(reader: GroupReader, rows: Sequence[Row]) -> Surroundings:
+def look_around(reader: GroupReader, rows: Sequence[Row], topics: Iterable[TopicDescription] = ()) -> Surroundings:
     """Return what surrounds the groups and topics of these rows, each of which names its group.
+
+    ``topics`` are those that have been described just now.
 
     Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
     `GroupReader`.
     """
     return Surroundings(
         principal=reader.principal,
-        permissions=permissions_unless_hidden(reader, needed(rows)),
+        permissions=permissions_unless_hidden(reader, needed(rows), topics),
         topic_names=reader.topic_names(),
         offsets_retention=reader.offsets_retention(),
     )
@@ -64,7 +69,7 @@ def survey(
     `look_around`.
     """
     if surroundings is None or not needed(rows).keys() <= surroundings.permissions.keys():
-        surroundings = look_around(reader, rows)
+        surroundings = look_around(reader, rows, reading.look.topics.values() if reading else ())
     looks = {reading.look.description.group: reading.look} if reading else {}
     topics = reading.look.topics if reading else reader.describe_topics({row.topic for row in rows})
     involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import (
@@ -41,6 +42,16 @@ class Reading:
     look: Look
     bounds: Mapping[TopicPartition, LogBounds]
 
+    @property
+    def starts(self) -> Mapping[TopicPartition, int]:
+        """Where each log starts."""
+        return {partition: bounds.start for partition, bounds in self.bounds.items()}
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """Where each log ends."""
+        return {partition: bounds.end for partition, bounds in self.bounds.items()}
+
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot's rows."""
         group, topics = self.look.description, self.look.topics
@@ -68,22 +79,21 @@ def take_snapshot(
     reader: GroupReader,
     groups: Sequence[str],
     clock: Clock,
-    bounds: Mapping[TopicPartition, LogBounds] | None = None,
+    known: Reading | None = None,
 ) -> Snapshot:
-    """Return a snapshot of these groups; ``bounds`` were read just now, and are not read once more.
+    """Return a snapshot of these groups; what ``known`` says of topics and logs is not asked for once more.
 
     One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Raises as
     `read_group`.
     """
     described = [_committing_group(reader, group) for group in dict.fromkeys(groups)]
     cluster_id = reader.cluster_id()
+    topics, starts, ends = (known.look.topics, known.starts, known.ends) if known else ({}, {}, {})
     readings = []
     for group in described:
-        look, taken_at = look_at(reader, group, frozenset), clock.now()
-        known = {partition: bounds[partition] for partition in look.committed if bounds and partition in bounds}
-        rest = [partition for partition in look.committed if partition not in known]
-        found = {**known, **(reader.log_bounds(rest) if rest else {})}
-        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, look=look, bounds=found))
+        look, taken_at = look_at(reader, group, frozenset, topics), clock.now()
+        bounds = reader.log_bounds(look.committed, ends, starts)
+        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, look=look, bounds=bounds))
     return Snapshot.of_rows(row for reading in readings for row in reading.rows())
 
 
@@ -118,14 +128,19 @@ def read_group(
 
 
 def look_at(
-    reader: GroupReader, description: GroupDescription, choice: Callable[[Collection[str]], Collection[str]]
+    reader: GroupReader,
+    description: GroupDescription,
+    choice: Callable[[frozenset[str]], Collection[str]],
+    known: Mapping[str, TopicDescription] = MappingProxyType({}),
 ) -> Look:
     """Return what a group has committed on topics that are chosen among its own.
 
-    Its own are those that it has a commit, an assignment or a subscription for. Raises as `GroupReader`.
+    Its own are those that it has a commit, an assignment or a subscription for. Where all that are chosen are known,
+    they are not described once more. Raises as `GroupReader`.
     """
     everywhere = reader.all_committed(description.group)
-    topics = reader.describe_topics(choice(_own(everywhere, description)))
+    chosen = frozenset(choice(_own(everywhere, description)))
+    topics = {name: known[name] for name in chosen} if chosen <= known.keys() else reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # What is not among all commits may be pending there.
     rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from migrate_groups.cluster.ports import Operation, Resource, ResourceType
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, Operation, Resource, ResourceType
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.plan import Check, Verdict
 from migrate_groups.plan.survey import Survey
 from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
-_OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
+"""What no application reads: whoever may describe it may most likely describe every topic."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
@@ -43,12 +44,11 @@ def permission(rows: Sequence[Row], survey: Survey) -> Check:
 def hidden_topics(rows: Sequence[Row], survey: Survey) -> Check:
     """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers (measured).
 
-    No broker says how much it hides. A principal that may describe Kafka's own offsets topic, which no application
-    reads, may most likely describe them all; any other is warned.
+    No broker says how much it hides. A principal that may not describe `OFFSETS` is warned.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
-    if not sources or sees_all(survey.surroundings.topic_names):
+    if not sources or OFFSETS.name in survey.surroundings.topic_names:
         return Check(name=name, verdict=Verdict.PASS, reason="no topic is hidden, as far as the brokers show it")
     reason = (
         f"{survey.surroundings.principal} may not describe every topic: one that {some(sources)} has commits for, and "
@@ -56,11 +56,6 @@ def hidden_topics(rows: Sequence[Row], survey: Survey) -> Check:
         "who may, or grant Describe on Topic '*' for the dry run"
     )
     return Check(name=name, verdict=Verdict.WARN, reason=reason)
-
-
-def sees_all(topic_names: Collection[str]) -> bool:
-    """Return whether a principal that may describe these topics may most likely describe all of them."""
-    return _OFFSETS_TOPIC in topic_names
 
 
 def needed(rows: Sequence[Row]) -> Mapping[Resource, frozenset[Operation]]:
