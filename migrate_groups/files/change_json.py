@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias, cast
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -41,10 +41,20 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | Non
 
 
 def cells(change: Change) -> _Cells:
-    """Return the values of a `ChangeJson`, in their order."""
-    before, after = committed_cells(change.before, change.after)
-    place = change.source_group, change.group, change.topic, change.partition
-    return change.action, *place, before, after, change.source_offset
+    """Return the values of a `ChangeJson`, in their order.
+
+    Committed offsets are as they are: msgspec writes them by the fields of `CommittedJson`.
+    """
+    return (  # type: ignore[return-value]
+        change.action,
+        change.source_group,
+        change.group,
+        change.topic,
+        change.partition,
+        change.before,
+        change.after,
+        change.source_offset,
+    )
 
 
 def value(found: ChangeJson) -> Change:
@@ -58,11 +68,6 @@ def value(found: ChangeJson) -> Change:
         after=committed(found.after),
         source_offset=found.source_offset,
     )
-
-
-def committed_cells(*values: CommittedOffset | None) -> tuple[CommittedJson | None, ...]:
-    """Return committed offsets as they are: msgspec writes them by the fields of `CommittedJson`."""
-    return cast("tuple[CommittedJson | None, ...]", values)
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:

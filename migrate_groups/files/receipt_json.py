@@ -80,8 +80,8 @@ def read(data: bytes, name: str) -> Receipt:
 
 
 def _entry(entry: Entry) -> _Entry:
-    own = change_json.committed_cells(*entry.own)
-    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, own)
+    own = entry.own
+    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, own)  # type: ignore[arg-type]
 
 
 def _value(found: _Entry) -> Entry:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
 from msgspec import structs
@@ -86,7 +87,7 @@ class Check:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A deterministic list of changes, sorted by group, topic and partition, with its checks."""
 
@@ -95,13 +96,13 @@ class Plan:
     changes: tuple[Change, ...]
     checks: tuple[Check, ...]
 
-    @property
+    @cached_property
     def intent(self) -> str:
         """Hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
         moves = [(change.source_group, *change.order) for change in self.changes]
         return _hash(self.cluster_id, self.options, moves)
 
-    @property
+    @cached_property
     def content(self) -> str:
         """Hash of everything that would be written, offsets included; binds a plan made for a stopped group."""
         return _hash(self.cluster_id, self.options, self.changes)

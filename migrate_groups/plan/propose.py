@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from msgspec import structs
@@ -24,17 +25,15 @@ def propose(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> tuple
 
 def absent_partitions(rows: Sequence[Row], survey: Survey) -> list[Row]:
     """Return rows without a commit for the partitions of the moved topics that the rows do not hold."""
-    first: dict[tuple[str | None, str], Row] = {}
-    present: dict[tuple[str | None, str], set[int]] = {}
+    present: dict[tuple[str | None, str], dict[int, Row]] = defaultdict(dict)
     for row in rows:
-        first.setdefault((row.group, row.topic), row)
-        present.setdefault((row.group, row.topic), set()).add(row.partition)
+        present[row.group, row.topic][row.partition] = row
     return [
-        structs.replace(row, partition=partition, offset=None, leader_epoch=None, metadata="", log_end_offset=None)
-        for (group, topic), row in first.items()
-        if row.source_group is not None and topic in survey.topics
+        structs.replace(like, partition=partition, offset=None, leader_epoch=None, metadata="", log_end_offset=None)
+        for (_, topic), of_topic in present.items()
+        if topic in survey.topics and (like := next(iter(of_topic.values()))).source_group is not None
         for partition in survey.topics[topic].partitions
-        if partition not in present[group, topic]
+        if partition not in of_topic
     ]
 
 

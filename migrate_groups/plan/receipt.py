@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -114,11 +114,10 @@ class Receipt:
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
         """Return the source groups of each group's topic; a partition that was added since has that of its topic."""
-        origins: dict[tuple[str, str], frozenset[str]] = {}
-        for change in (entry.change for entry in self.entries):
-            source = frozenset[str]() if change.source_group is None else frozenset([change.source_group])
-            origins[change.order[:2]] = origins.get(change.order[:2], frozenset()) | source
-        return origins
+        claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+        for entry in self.entries:
+            claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
+        return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def handed_over(self) -> tuple[Change, ...]:
         """Return the changes of topics that a group hands over, each with that group as its source."""
@@ -126,7 +125,7 @@ class Receipt:
         return tuple(
             entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
             for entry in self.entries
-            for source in origins[entry.change.order[:2]]
+            for source in origins[entry.change.group, entry.change.topic]
             if entry.change.source_group in (None, source)
         )
 
