@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Collection, Mapping
 from typing import IO, Any
+
+import msgspec
 
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, Member, TopicPartition
@@ -79,7 +80,7 @@ class Witness:
 
     def _ask(self, verb: str, **arguments: Any) -> Any:
         arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
-        question = json.dumps({"verb": verb, "arguments": arguments})
+        question = msgspec.json.encode({"verb": verb, "arguments": arguments}) + b"\n"
         with self._one_at_a_time:
             answer = self._answer(question)
             if answer is None:
@@ -98,7 +99,7 @@ class Witness:
             raise ClusterUnavailable(f"the second client (confluent-kafka) failed, asked for {verb}: {answer['error']}")
         return answer["answer"]
 
-    def _answer(self, question: str) -> dict[str, Any] | None:
+    def _answer(self, question: bytes) -> dict[str, Any] | None:
         self._child = self._child or _Child()
         return self._child.answer(question, self._config.timeout + _GRACE_SECONDS)
 
@@ -107,22 +108,22 @@ class _Child:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "migrate_groups.cluster.witness_child"]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
 
-    def answer(self, question: str, timeout: float) -> dict[str, Any] | None:
+    def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
         """Return the child's answer, or None where it died or said nothing in time."""
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101  a pipe was asked for
         try:
-            stdin.write(question + "\n")
+            stdin.write(question)
             stdin.flush()
             line = self._lines.get(timeout=timeout)
         except (OSError, queue.Empty):
             return None
-        answer: dict[str, Any] | None = json.loads(line) if line.endswith("\n") else None
+        answer: dict[str, Any] | None = msgspec.json.decode(line) if line.endswith(b"\n") else None
         return answer
 
     def end(self) -> None:
@@ -135,10 +136,10 @@ class _Child:
                 except OSError:
                     continue  # what was not sent to a dead child is lost with it
 
-    def _read(self, stdout: IO[str]) -> None:
+    def _read(self, stdout: IO[bytes]) -> None:
         try:
             for line in stdout:
                 self._lines.put(line)
         except ValueError:
             return  # closed by `end` while reading
-        self._lines.put("")  # the child is gone
+        self._lines.put(b"")  # the child is gone
