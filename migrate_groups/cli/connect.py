@@ -76,7 +76,8 @@ class Connection(NamedTuple):
         if self.command_config is not None:
             # Java reads these files as ISO 8859-1, whatever they were written in.
             given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
-        given |= parse_properties(os.environ.get(_PROPERTIES, ""), _PROPERTIES)
+        if text := os.environ.get(_PROPERTIES):
+            given |= parse_properties(text, _PROPERTIES)
         return given | dict(map(_property, self.properties or []))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-import javaproperties
-
 from migrate_groups.cluster.jaas import parse_jaas
 from migrate_groups.cluster.pem import certificates, private_key, read_store
 from migrate_groups.cluster.security import ClientCredentials, Password, Security, Tls
@@ -66,6 +64,8 @@ class ClientProperties(NamedTuple):
 
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text. Raises `InvalidInput`."""
+    import javaproperties  # takes 30 ms, for what it knows of XML: not where nobody has such a text
+
     try:
         return dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError as error:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_groups.cli.app import app
+from migrate_groups.cli.app import command_line
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cluster.client_properties import java_properties, parse_properties, understand
 from migrate_groups.cluster.jaas import parse_jaas
@@ -294,7 +294,7 @@ def test_every_command_that_connects_takes_them():
     """Where there is --bootstrap-server there are --command-config, --property and --timeout."""
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in typer.main.get_command(app).commands.items()
+        for name, command in typer.main.get_command(command_line()).commands.items()
     }
     connecting = {name for name, known in options.items() if "--bootstrap-server" in known}
     assert "snapshot" in connecting

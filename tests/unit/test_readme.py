@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer.main
 
-from migrate_groups.cli.app import app
+from migrate_groups.cli.app import command_line
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(command_line()).commands
 # Options of other programs that the README shows.
 OTHERS = {
     "--reset-offsets",
