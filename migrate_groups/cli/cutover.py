@@ -108,7 +108,7 @@ def migrate(
             journal = Journal(run.receipt, HAND_OVER, dry_run=True)
             prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
         journal.earlier(prepared.plan)
-        plans.show_plan(prepared.plan, prepared.named, output_format, plan_out, force=force)
+        plans.show_plan(prepared.plan, prepared.rows, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
         plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
@@ -120,7 +120,7 @@ def migrate(
         shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
 
         def show_plan(plan: Plan) -> None:
-            plans.show_plan(plan, shown.named, output_format, plan_out, force=force)
+            plans.show_plan(plan, shown.rows, output_format, plan_out, force=force)
 
         agree(shown.plan, journal, yes=yes, provisional=True, show_plan=show_plan)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")

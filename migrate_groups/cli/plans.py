@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
@@ -16,7 +16,7 @@ from migrate_groups.errors import UsageError
 if TYPE_CHECKING:
     from migrate_groups.cluster.ports import GroupReader
     from migrate_groups.files.plan_json import PlanFile
-    from migrate_groups.offsets.snapshot import Snapshot
+    from migrate_groups.offsets.snapshot import Row, Snapshot
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
     from migrate_groups.plan.receipt import Receipt
@@ -118,7 +118,9 @@ def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
         raise typer.Exit(_CHANGES)
 
 
-def show_plan(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
+def show_plan(
+    plan: Plan, rows: Iterable[Row], output_format: PlanFormat, plan_out: Path | None, *, force: bool
+) -> None:
     """Save the plan where ``plan_out`` says, and print it on stdout."""
     if plan_out is not None:
         from migrate_groups.files import plan_json
@@ -139,7 +141,7 @@ def show_table(plan: Plan) -> None:
     show(terminal.plan(plan))
 
 
-def _document(plan: Plan, rows: Snapshot, output_format: PlanFormat, plan_out: Path | None) -> bytes:
+def _document(plan: Plan, rows: Iterable[Row], output_format: PlanFormat, plan_out: Path | None) -> bytes:
     if output_format == "markdown":
         from migrate_groups.show import markdown
 

@@ -97,7 +97,9 @@ def apply(
     }
     connection = Connection(bootstrap_server, command_config, properties, timeout)
     wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
-    show_plan = partial(plans.show_plan, rows=wanted.rows, output_format=output_format, plan_out=plan_out, force=force)
+    show_plan = partial(
+        plans.show_plan, rows=[*wanted.rows.rows()], output_format=output_format, plan_out=plan_out, force=force
+    )
     if dry_run:
         path = receipt or (None if str(file) == "-" else _receipt_beside(file))
         earlier = Journal(path, HAND_OVER, dry_run=True).read() if path else None

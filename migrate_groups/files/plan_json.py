@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -62,7 +63,7 @@ class _Plan(strict_json.Document, frozen=True, kw_only=True):
     rows: tuple[_Row, ...]
 
 
-def to_bytes(plan: Plan, rows: Snapshot) -> bytes:
+def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
     """Return the bytes of the plan's file; ``rows`` are those that it was made from."""
     return strict_json.encode(
         _Plan(
@@ -75,7 +76,7 @@ def to_bytes(plan: Plan, rows: Snapshot) -> bytes:
             options=asdict(plan.options),
             checks=tuple(_Check(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
-            rows=tuple(_Row(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows.rows()),
+            rows=tuple(_Row(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows),
         )
     )
 

@@ -89,7 +89,7 @@ class RunDir:
         write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
-        document, offsets = plan_json.to_bytes(plan, named), reset_csv.to_bytes(named)[0]
+        document, offsets = plan_json.to_bytes(plan, named.rows()), reset_csv.to_bytes(named)[0]
         write_whole(self.plan, lambda file: file.write(document), replace=True)
         write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
         self.after.unlink(missing_ok=True)

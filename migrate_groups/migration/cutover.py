@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -10,12 +10,12 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import Refused
-from migrate_groups.migration.prepare import make_plan, plan_with_facts, refuse_forbidden
+from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
 from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.offsets.split import SplitSpec, split
+from migrate_groups.offsets.split import SplitSpec, share_out
 from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.checks.permission import of_hand_over
 from migrate_groups.plan.options import WriteOptions
@@ -27,15 +27,21 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A snapshot whose rows name their new groups, the plan made from it, and what was asked for.
+    """Rows that name their new groups, the plan made from them, and what was asked for.
 
-    reading: that of the old group that the snapshot is from. surroundings: what was asked for once.
+    rows: sorted by group, topic and partition. reading: that of the old group that they are from. surroundings: what
+    was asked for once.
     """
 
-    named: Snapshot
+    rows: Sequence[Row]
     plan: Plan
     reading: Reading
     surroundings: Surroundings
+
+    @property
+    def named(self) -> Snapshot:
+        """The rows as a snapshot."""
+        return Snapshot.of_rows(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +82,13 @@ def prepare(
     reading = read_group(
         reader, spec.source, clock, topics={topic for each in patterns for topic in each.matching(known)}
     )
-    named = _as_the_earlier_run_knew(split(Snapshot.of_rows(reading.rows()), spec)[0], earlier, options)
-    plan, _, facts = plan_with_facts(reader, named, options, earlier, reading=reading)
+    rows = _as_the_earlier_run_knew(share_out([*reading.rows()], spec), earlier, options)
+    plan, facts = plan_of_rows(reader, rows, options, earlier, reading=reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return Prepared(named=named, plan=plan, reading=reading, surroundings=facts.surroundings)
+    return Prepared(rows=rows, plan=plan, reading=reading, surroundings=facts.surroundings)
 
 
 def cut_over(
@@ -111,13 +117,12 @@ def cut_over(
     prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
     reading = read_group(reader, spec.source, clock, topics=moved, ends=baseline.ends)
-    named, _ = split(Snapshot.of_rows(_mended(reading, baseline, ends)), spec)
-    named = _as_the_earlier_run_knew(named, how.earlier, options)
-    named = _added_from_their_start(named, baseline)
-    plan = make_plan(reader, named, options, how.earlier, shown.surroundings, reading)
+    rows = _as_the_earlier_run_knew(share_out([*_mended(reading, baseline, ends)], spec), how.earlier, options)
+    rows = _added_from_their_start(rows, baseline)
+    plan, _ = plan_of_rows(reader, rows, options, how.earlier, shown.surroundings, reading)
     _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    return replace(shown, named=named, plan=plan, reading=reading)
+    return replace(shown, rows=rows, plan=plan, reading=reading)
 
 
 @dataclass(slots=True)
@@ -180,13 +185,13 @@ def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Itera
             yield structs.replace(row, log_end_offset=None)  # read after the stop: no end to start from
 
 
-def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: WriteOptions) -> Snapshot:
+def _as_the_earlier_run_knew(rows: Sequence[Row], earlier: Receipt | None, options: WriteOptions) -> Sequence[Row]:
     """Return the rows with what only the killed run that this one resumes could know of partitions without a commit.
 
     Unless it left such partitions out, those of its topics that it did not have were added since: from their start.
     """
     if earlier is None:
-        return named
+        return rows
     known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
     topics = {order[:2] for order in known}
 
@@ -205,19 +210,17 @@ def _as_the_earlier_run_knew(named: Snapshot, earlier: Receipt | None, options: 
         # The end that was proven then.
         return structs.replace(row, group_state="Stable", log_end_offset=change.after.offset)
 
-    return Snapshot.of_rows(mended(row) for row in named.rows())
+    return [*map(mended, rows)]
 
 
-def _added_from_their_start(named: Snapshot, baseline: Reading) -> Snapshot:
+def _added_from_their_start(rows: Sequence[Row], baseline: Reading) -> Sequence[Row]:
     """Return the rows; partitions that were added since the baseline, which nobody has read, are set to their start."""
-    without = {row.topic_partition for row in named.without_commit().rows()}
-    added = without - baseline.look.committed.keys()
-    if not added:
-        return named
-    return Snapshot.of_rows(
-        structs.replace(row, source_group=None, offset=row.log_start_offset) if row.topic_partition in added else row
-        for row in named.rows()
-    )
+    return [
+        structs.replace(row, source_group=None, offset=row.log_start_offset)
+        if row.offset is None and row.topic_partition not in baseline.look.committed
+        else row
+        for row in rows
+    ]
 
 
 def _refuse_other_topics(shown: Plan, plan: Plan) -> None:

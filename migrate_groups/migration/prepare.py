@@ -34,7 +34,8 @@ def make_plan(
     ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` and ``reading`` are what is known
     already (`survey`). Raises as `GroupReader`; writes nothing.
     """
-    return plan_with_facts(reader, snapshot, options, earlier, surroundings, reading)[0]
+    rows = [*snapshot.at_one_moment().rows()]
+    return plan_of_rows(reader, rows, options, earlier, surroundings, reading)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -43,7 +44,8 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
     What an earlier run of it has written already is unchanged. Raises `Refused` where the plan is stale, naming each
     partition that is not as it was; and as `GroupReader`.
     """
-    plan, rows, facts = plan_with_facts(reader, snapshot, approved.options)
+    rows = [*snapshot.at_one_moment().rows()]
+    plan, facts = plan_of_rows(reader, rows, approved.options)
     if plan.cluster_id != approved.cluster_id:
         raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
     _refuse_drifted(
@@ -62,26 +64,26 @@ def plan_at_the_write(
     `Refused` where a check now forbids the write, or what would be written is not what was shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
-    plan, rows, facts = plan_with_facts(reader, snapshot, shown.options, earlier)
+    rows = [*snapshot.at_one_moment().rows()]
+    plan, facts = plan_of_rows(reader, rows, shown.options, earlier)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
     return plan
 
 
-def plan_with_facts(
+def plan_of_rows(
     reader: GroupReader,
-    snapshot: Snapshot,
+    rows: Sequence[Row],
     options: WriteOptions,
     earlier: Receipt | None = None,
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
-) -> tuple[Plan, list[Row], Survey]:
-    """Return the plan of `make_plan`, with the rows and the facts that it was made from."""
-    rows = list(snapshot.at_one_moment().rows())
+) -> tuple[Plan, Survey]:
+    """Return the plan of `make_plan` for rows that hold each group's partition once, with the facts behind it."""
     facts = survey(reader, rows, surroundings, reading)
     changes = propose(rows, facts, options)
     checks = run_checks(rows, changes, facts, options, earlier)
-    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), rows, facts
+    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), facts
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

@@ -158,10 +158,6 @@ class Snapshot:
             table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
         return Snapshot(table)
 
-    def without_commit(self) -> Snapshot:
-        """Return the rows of partitions where nothing is committed."""
-        return Snapshot(self.table.filter(pc.is_null(self.table["offset"])))
-
     def replace(self, **columns: pa.Array | pa.Scalar) -> Snapshot:
         """Return the snapshot with these columns replaced, sorted anew. Raises as `of`."""
         table = self.table
