@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from migrate_groups.cluster.ports import (
+    OFFSETS_TOPIC,
     Answer,
     CommittedOffset,
     GroupDescription,
@@ -161,18 +162,21 @@ class InMemoryCluster:
             members=tuple(found.members.values()),
         )
 
-    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
-        return {
+        there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})}
+        described = {
             topic: TopicDescription(
                 topic=topic,
                 topic_id=topic_id,
                 partitions=tuple(logs),
                 permitted=self._permitted(Resource(ResourceType.TOPIC, topic)),
             )
-            for topic in sorted(set(topics) & self._topics.keys())
-            for topic_id, logs in [self._topics[topic]]
+            for topic, (topic_id, logs) in sorted(there.items())
         }
+        if topics is None:
+            return {name: each for name, each in described.items() if Operation.DESCRIBE in (each.permitted or ())}
+        return {name: described[name] for name in sorted(set(topics) & self._topics.keys())}
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """See `GroupReader.all_committed`."""
@@ -213,10 +217,6 @@ class InMemoryCluster:
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.first_records`."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
-
-    def topic_names(self) -> frozenset[str]:
-        """See `GroupReader.topic_names`."""
-        return frozenset(self._topics) | {"__consumer_offsets"}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """See `GroupReader.permissions`."""

@@ -89,7 +89,7 @@ class KafkaPythonReader:
             protocol_type=listed["protocol_type"],
         )
 
-    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
         return {
             topic.name: TopicDescription(
@@ -163,10 +163,6 @@ class KafkaPythonReader:
         """See `GroupReader.first_records`."""
         return first_records(self._config, spans)
 
-    def topic_names(self) -> frozenset[str]:
-        """See `GroupReader.topic_names`."""
-        return self._connection.run(surroundings.topic_names, doing="listing the topics")
-
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """See `GroupReader.permissions`."""
         doing = "asking what this principal may do"
@@ -183,9 +179,9 @@ class KafkaPythonReader:
         """See `GroupReader.offsets_retention`."""
         return self._connection.run(surroundings.offsets_retention, doing="asking how long offsets are kept")
 
-    def _metadata(self, topics: Iterable[str]) -> list[Any]:
-        names = set(topics)
-        if not names:
+    def _metadata(self, topics: Iterable[str] | None) -> list[Any]:
+        names = None if topics is None else set(topics)
+        if names == set():
             return []
         answers = self._connection.run(
             lambda client: wire.topics(client, names, permissions=True), doing="asking for the topics' metadata"

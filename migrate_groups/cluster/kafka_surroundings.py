@@ -63,11 +63,6 @@ async def cluster_id(client: KafkaAdminClient) -> str:
     return str(answer.cluster_id)
 
 
-async def topic_names(client: KafkaAdminClient) -> frozenset[str]:
-    """Return the name of every topic that this principal may describe."""
-    return frozenset(topic.name for topic in await wire.topics(client, None))
-
-
 async def offsets_retention(client: KafkaAdminClient) -> timedelta | None:
     """Return ``offsets.retention.minutes`` of the broker with the lowest id; None where it does not say."""
     broker = str(min(broker.node_id for broker in client._manager.cluster.brokers()))

@@ -204,8 +204,11 @@ class GroupReader(OffsetsReader, Protocol):
         """Describe a group of any type; one that does not exist is ``Dead``."""
         ...
 
-    def describe_topics(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
-        """Describe topics; those that do not exist are left out. Never creates a topic."""
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
+        """Describe topics; those that do not exist are left out. Never creates a topic.
+
+        None: all that this principal may describe, Kafka's own included.
+        """
         ...
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
@@ -244,10 +247,6 @@ class GroupReader(OffsetsReader, Protocol):
         Transaction markers, aborted records and what compaction has removed are none. A partition that does not answer
         in some seconds, for instance since its transaction is open, is left out: it may have one.
         """
-        ...
-
-    def topic_names(self) -> frozenset[str]:
-        """Return the names of all topics that this principal may describe, Kafka's own included."""
         ...
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:

@@ -12,7 +12,7 @@ from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, To
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
-from migrate_groups.migration.survey import permissions_unless_hidden
+from migrate_groups.migration.survey import look_around, permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, share_out
@@ -75,20 +75,21 @@ def prepare(
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
     written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
-    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
+    visible = reader.describe_topics(None)
+    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics), visible)
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in earlier.entries} if earlier else set()
     # A topic all of whose commits have expired since is in the receipt alone.
-    reading = read_group(
-        reader, spec.source, clock, topics={topic for each in patterns for topic in each.matching(known)}
-    )
+    expired = {topic for each in patterns for topic in each.matching(known)}
+    reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
     rows = _as_the_earlier_run_knew(share_out([*reading.rows()], spec), earlier, options)
-    plan, facts = plan_of_rows(reader, rows, options, earlier, reading=reading)
+    surroundings = look_around(reader, rows, visible)
+    plan, _ = plan_of_rows(reader, rows, options, earlier, surroundings, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return Prepared(rows=rows, plan=plan, reading=reading, surroundings=facts.surroundings)
+    return Prepared(rows=rows, plan=plan, reading=reading, surroundings=surroundings)
 
 
 def cut_over(

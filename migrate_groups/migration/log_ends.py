@@ -31,7 +31,7 @@ def log_ends(
     may lie a little further on. A time before the first record that is left is not known, unless nothing was ever
     deleted. A partition that is gone, hidden or without a leader is left out. Raises as `GroupReader`.
     """
-    visible = reader.topic_names()
+    visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]
     bounds = reader.log_bounds(wanted)
     for number, moment in enumerate(moments, start=1):

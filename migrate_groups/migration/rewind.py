@@ -31,7 +31,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
 
     Raises `InvalidInput` where a pattern matches none; and as `GroupReader`.
     """
-    names = matching_topics({name for name in reader.topic_names() if not name.startswith("__")}, patterns)
+    names = matching_topics({name for name in reader.describe_topics(None) if not name.startswith("__")}, patterns)
     taken_at, cluster_id = clock.now(), reader.cluster_id()
     return Snapshot.of_rows(
         Row(

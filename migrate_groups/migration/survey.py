@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from migrate_groups.cluster.ports import (
     CommittedOffset,
@@ -23,14 +24,16 @@ from migrate_groups.text import some
 
 
 def permissions_unless_hidden(
-    reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], topics: Iterable[TopicDescription] = ()
+    reader: GroupReader,
+    wanted: Mapping[Resource, frozenset[Operation]],
+    visible: Mapping[str, TopicDescription] = MappingProxyType({}),
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return what this principal may do with these groups and topics; ``topics`` say it of themselves.
+    """Return what this principal may do with these groups and topics; those that are ``visible`` say it of themselves.
 
     Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
     hidden would be left out of every answer that does not ask for it by name.
     """
-    told = {Resource(ResourceType.TOPIC, topic.topic): topic.permitted for topic in topics}
+    told = {Resource(ResourceType.TOPIC, name): topic.permitted for name, topic in visible.items()}
     asked = reader.permissions([resource for resource in wanted if resource not in told])
     permissions = {resource: told[resource] if resource in told else asked[resource] for resource in wanted}
     if hidden(permissions):
@@ -39,18 +42,21 @@ def permissions_unless_hidden(
     return permissions
 
 
-def look_around(reader: GroupReader, rows: Sequence[Row], topics: Iterable[TopicDescription] = ()) -> Surroundings:
+def look_around(
+    reader: GroupReader, rows: Sequence[Row], visible: Mapping[str, TopicDescription] | None = None
+) -> Surroundings:
     """Return what surrounds the groups and topics of these rows, each of which names its group.
 
-    ``topics`` are those that have been described just now.
+    ``visible`` are all topics, where they have been described already.
 
     Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
     `GroupReader`.
     """
+    visible = reader.describe_topics(None) if visible is None else visible
     return Surroundings(
         principal=reader.principal,
-        permissions=permissions_unless_hidden(reader, needed(rows), topics),
-        topic_names=reader.topic_names(),
+        permissions=permissions_unless_hidden(reader, needed(rows), visible),
+        topic_names=frozenset(visible),
         offsets_retention=reader.offsets_retention(),
     )
 
@@ -69,7 +75,7 @@ def survey(
     `look_around`.
     """
     if surroundings is None or not needed(rows).keys() <= surroundings.permissions.keys():
-        surroundings = look_around(reader, rows, reading.look.topics.values() if reading else ())
+        surroundings = look_around(reader, rows)
     looks = {reading.look.description.group: reading.look} if reading else {}
     topics = reading.look.topics if reading else reader.describe_topics({row.topic for row in rows})
     involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}

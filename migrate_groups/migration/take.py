@@ -103,16 +103,19 @@ def read_group(
     clock: Clock,
     *,
     topics: Iterable[str] = (),
+    known: Mapping[str, TopicDescription] = MappingProxyType({}),
     ends: Mapping[TopicPartition, int] | None = None,
 ) -> Reading:
     """Read a group's own topics and these ``topics``; ``ends`` are log ends that were read before.
+
+    ``known`` topics have been described just now: where these are all, none is described once more.
 
     A log's end moves on. An offset that was committed within a former end is within the log's, so that those ends are
     read anew that an offset lies beyond, and no others.
 
     Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
     """
-    look = look_at(reader, _committing_group(reader, group), frozenset(topics).union)
+    look = look_at(reader, _committing_group(reader, group), frozenset(topics).union, known)
     taken_at = clock.now()
     within = {
         partition: ends[partition]

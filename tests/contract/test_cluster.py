@@ -68,12 +68,15 @@ def test_topics_are_described_and_unknown_ones_left_out(world):
     assert world.writer.describe_topics([]) == {}
 
 
-def test_all_topics_are_named(world):
-    """Every topic is in the list of all topics, Kafka's own too; a deleted one is not."""
+def test_all_topics_are_described(world):
+    """Every topic is among all topics, Kafka's own too, with what may be done with it; a deleted one is not."""
     topic, other = world.create_topic(), world.create_topic()
-    assert {topic, other, "__consumer_offsets"} <= world.writer.topic_names()
+    described = world.writer.describe_topics(None)
+    assert {topic, other, "__consumer_offsets"} <= described.keys()
+    assert described[topic] == world.writer.describe_topics([topic])[topic]
+    assert described[topic].permitted == frozenset(Operation)
     world.delete_topic(other)
-    assert other not in world.writer.topic_names()
+    assert other not in world.writer.describe_topics(None)
 
 
 def test_permissions_are_told_of_what_exists_and_what_does_not(world):
@@ -115,13 +118,17 @@ def test_both_ends_of_the_log(world):
 
 
 def test_an_end_that_is_known_is_not_asked_for(world):
-    """It is returned as given, with the start of now; a partition that does not exist is left out all the same."""
+    """It is returned as given, with the other one of now; a partition that does not exist is left out all the same."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
     first, second, third = (TopicPartition(topic, number) for number in (0, 1, 7))
     assert world.writer.log_bounds([first, second, third], {first: 3, third: 1}) == {
         first: LogBounds(start=2, end=3),
+        second: LogBounds(start=0, end=0),
+    }
+    assert world.writer.log_bounds([first, second, third], starts={first: 1, third: 1}) == {
+        first: LogBounds(start=1, end=5),
         second: LogBounds(start=0, end=0),
     }
 
