@@ -16,7 +16,7 @@ from migrate_groups.errors import Interrupted, MigrateGroupsError
 from migrate_groups.text import one_line
 
 # Garbage is looked for less often: of a cut-over of 10,000 partitions that took a fifth (measured).
-_COLLECTED = (100_000, 20, 100)
+_COLLECTED = (1_000_000, 20, 100)
 
 _COMMANDS: Mapping[str, Callable[..., None]] = {
     "snapshot": look.snapshot,

@@ -194,6 +194,8 @@ class Snapshot:
         return values
 
     def _refuse_duplicates(self, keys: list[str], complaint: str) -> None:
+        if not self._neighbours_agree([name for name, _ in _ORDER if name in keys]):
+            return
         counted = self.table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
         if counted.num_rows == self.table.num_rows:
             return
@@ -205,6 +207,16 @@ class Snapshot:
             )
         ]
         raise InvalidInput(f"{some(names)} {complaint}")
+
+    def _neighbours_agree(self, names: list[str]) -> bool:
+        """Return whether two rows next to each other agree in these columns, by which the rows are sorted."""
+        agree = pa.scalar(len(self) > 1)
+        for name in names:
+            column = self.table[name].combine_chunks()
+            one, next_one = column.slice(0, max(0, len(self) - 1)), column.slice(1)
+            both_null = pc.and_(pc.is_null(one), pc.is_null(next_one))
+            agree = pc.and_(agree, pc.or_(both_null, pc.fill_null(pc.equal(one, next_one), fill_value=False)))
+        return bool(pc.any(agree).as_py())
 
 
 def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
