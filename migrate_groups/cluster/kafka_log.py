@@ -57,13 +57,13 @@ class Logs:
             for known, timestamp in ((starts, wire.EARLIEST), (ends, wire.LATEST))
         ]
         first, last = self._list_offsets(questions, doing="reading the log's ends")
-        first_at = {**starts, **{partition: found.offset for partition, found in first.items()}}
-        last_at = {**ends, **{partition: found.offset for partition, found in last.items()}}
-        return {
-            partition: LogBounds(start=first_at[partition], end=last_at[partition])
-            for partition in partitions
-            if partition in first_at and partition in last_at
-        }
+        found = {}
+        for partition in partitions:
+            start = first[partition].offset if partition in first else starts.get(partition)
+            end = last[partition].offset if partition in last else ends.get(partition)
+            if start is not None and end is not None:
+                found[partition] = LogBounds(start=start, end=end)
+        return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""

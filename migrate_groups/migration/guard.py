@@ -58,7 +58,7 @@ def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
             receipt = receipt.remarked(f"group {group!r} could not be looked at again: {error}")
             continue
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
-        receipt = receipt.updated({entry.change.order: _overwritten(entry) for entry in behind})
+        receipt = receipt.updated(map(_overwritten, behind))
         elsewhere = [
             str(entry.change.topic_partition)
             for entry in put

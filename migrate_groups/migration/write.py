@@ -56,14 +56,11 @@ def apply_plan(
     record(receipt)
     asked: _Asked | None = None
     for attempt in (1, 2):
-        todo = {entry.change.order: entry for entry in receipt.entries if _to_attempt(entry, attempt)}
-        for group, batch in batches([entry.change for entry in todo.values()]):
-            answers = _send(writer, group, batch)
+        todo = [entry for entry in receipt.entries if _to_attempt(entry, attempt)]
+        for group, batch in batches(todo):
+            answers = _send(writer, group, [entry.change for entry in batch])
             receipt = receipt.updated(
-                {
-                    change.order: _answered(todo[change.order], answers[change.topic_partition], attempt)
-                    for change in batch
-                }
+                _answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch
             )
             record(receipt)
         if todo or attempt == 1:
@@ -77,23 +74,24 @@ def apply_plan(
     return receipt
 
 
-def batches(changes: Sequence[Change], most_bytes: int = _MOST_BYTES) -> Iterator[tuple[str, list[Change]]]:
-    """Yield a group and changes of it that fit one request, counted in the bytes that they take on the broker.
+def batches(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[tuple[str, list[Entry]]]:
+    """Yield a group and entries of it that fit one request, counted in the bytes that they take on the broker.
 
     Offsets that are set and ones that are deleted take different requests.
     """
-    batch: list[Change] = []
+    batch: list[Entry] = []
     size = 0
-    for change in changes:
+    for entry in entries:
+        change = entry.change
         metadata = change.after.metadata if change.after else ""
         more = len(change.group.encode()) + len(change.topic) + len(metadata.encode()) + _BYTES_A_PARTITION
-        if batch and (_request(batch[0]) != _request(change) or size + more > most_bytes):
-            yield batch[0].group, batch
+        if batch and (_request(batch[0].change) != _request(change) or size + more > most_bytes):
+            yield batch[0].change.group, batch
             batch, size = [], 0
-        batch.append(change)
+        batch.append(entry)
         size += more
     if batch:
-        yield batch[0].group, batch
+        yield batch[0].change.group, batch
 
 
 def _request(change: Change) -> tuple[str, bool]:
@@ -120,15 +118,14 @@ def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
 
 def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
     unsettled = [entry for entry in receipt.entries if entry.outcome is Outcome.UNKNOWN]
-    entries = {}
+    entries: list[Entry] = []
     for group, of_group in _by_group(unsettled).items():
         try:
             found = reader.committed(group, [entry.change.topic_partition for entry in of_group])
         except (ClusterUnavailable, Refused) as error:
-            entries.update({entry.change.order: replace(entry, error=str(error)) for entry in of_group})
-            continue
-        for entry in of_group:
-            entries[entry.change.order] = _as_found(entry, found[entry.change.topic_partition])
+            entries += [replace(entry, error=str(error)) for entry in of_group]
+        else:
+            entries += [_as_found(entry, found[entry.change.topic_partition]) for entry in of_group]
     return receipt.updated(entries)
 
 
@@ -165,22 +162,20 @@ class _Asked:
 
 def _witnessed(seen: Seen, receipt: Receipt, options: WriteOptions) -> Receipt:
     settled = [entry for entry in receipt.entries if entry.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
-    entries = {}
+    entries: list[Entry] = []
     for group, of_group in _by_group(settled).items():
         found = seen.get(group, {})
         if isinstance(found, Exception):
             remark = f"group {group!r} was confirmed by one client only: {found}"
             receipt = receipt.remarked(remark)
             if options.witness == "required":
-                entries.update(
-                    {entry.change.order: replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_group}
-                )
+                entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_group]
             continue
         for entry in of_group:
             witnessed = found.get(entry.change.topic_partition)
             if _comparable(witnessed) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
-                entries[entry.change.order] = replace(entry, outcome=Outcome.UNKNOWN, error=difference)
+                entries.append(replace(entry, outcome=Outcome.UNKNOWN, error=difference))
     return receipt.updated(entries)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import structs
 
@@ -64,7 +65,7 @@ class Entry(ManyTimes, frozen=True, kw_only=True):
         return self.own if self.change.action is Action.UNCHANGED else (*self.own, self.change.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """What became of a plan, one entry a change in the plan's order.
 
@@ -144,9 +145,12 @@ class Receipt:
             and change.before not in (entry.change.before, *entry.of_its_runs)
         ]
 
-    def updated(self, entries: Mapping[tuple[str, str, int], Entry]) -> Receipt:
-        """Return the receipt with these entries, by the order of their change, in place of its own."""
-        return replace(self, entries=tuple(entries.get(entry.change.order, entry) for entry in self.entries))
+    def updated(self, entries: Iterable[Entry]) -> Receipt:
+        """Return the receipt with these entries in place of its own for the same partitions."""
+        new = {entry.change.order: entry for entry in entries}
+        if not new:
+            return self
+        return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Receipt:
         """Return the receipt with one more remark."""
@@ -160,7 +164,7 @@ class Receipt:
         """Return how many entries have each outcome."""
         return Counter(entry.outcome for entry in self.entries)
 
-    @property
+    @cached_property
     def failed(self) -> tuple[Entry, ...]:
         """The entries that are neither confirmed nor unchanged."""
         return tuple(entry for entry in self.entries if entry.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED))

@@ -18,7 +18,7 @@ from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Verdict
-from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.plan.receipt import Entry, Outcome, Receipt
 from tests.support.clock import FakeClock
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -257,9 +257,10 @@ def test_requests_are_cut_by_bytes_and_by_group():
         for number in range(10)
     ]
     size = 1 + 5 + 20 + 44
-    cut = list(batches(changes, most_bytes=4 * size))
+    entries = [Entry(change=change, outcome=Outcome.NOT_ATTEMPTED) for change in changes]
+    cut = list(batches(entries, most_bytes=4 * size))
     assert [(group, len(batch)) for group, batch in cut] == [("a", 4), ("a", 4), ("a", 2), ("b", 4), ("b", 4), ("b", 2)]
-    assert [change for _, batch in cut for change in batch] == changes
+    assert [entry for _, batch in cut for entry in batch] == entries
 
 
 def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
