@@ -154,21 +154,26 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
             F.count_if(unsure).alias("undetermined"),
         )
         counts = by.orderBy("group", "topic", "source_group").collect()
+        problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
+        old = _count(counts, "old", audit.OLD_VERDICTS)
+        in_order = ("log_time", "log_partition", "log_offset")
         doubtful = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
-        late, gone = audit.late_commits(records, given), audit.deletions(records, given)
-        malformed = log.where(F.col("problem").isNotNull())
+        late = audit.late_commits(records, given).orderBy(*in_order)
+        gone = audit.deletions(records, given).orderBy(*in_order)
+        malformed = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
+        # What the counts say that there is none of is not looked for: each look takes Spark half a second or more.
         return Audit(
-            old=_count(counts, "old", audit.OLD_VERDICTS),
+            old=old,
             new=_count(counts, "new", audit.NEW_VERDICTS),
             rewinds=sum(row.rewinds for row in counts),
             summary=_summary(counts),
-            doubtful=plain_rows(doubtful, Partition),
-            late_commits=plain_rows(late.orderBy("log_time", "log_partition", "log_offset"), LateCommit),
-            deletions=plain_rows(gone.orderBy("log_time", "log_partition", "log_offset"), Deletion),
+            doubtful=plain_rows(doubtful, Partition) if problems or undetermined else (),
+            late_commits=plain_rows(late, LateCommit) if old["late-commit"] else (),
+            deletions=plain_rows(gone, Deletion),
             evidence=evidence,
-            malformed=plain_rows(malformed.orderBy("log_partition", "log_offset"), Malformed),
-            problems=sum(row.problems for row in counts),
-            undetermined=sum(row.undetermined for row in counts),
+            malformed=plain_rows(malformed, Malformed) if any(each.malformed for each in evidence) else (),
+            problems=problems,
+            undetermined=undetermined,
         )
     finally:
         proof.unpersist()

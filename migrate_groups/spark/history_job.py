@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.spark import audit
-from migrate_groups.spark.audit_job import Evidence, plain_rows
+from migrate_groups.spark.audit_job import MAX_ROWS, Evidence, plain_rows
 from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.members import members
 from migrate_groups.spark.offsets_log import OFFSET_COMMIT, decode, landed_log
@@ -111,9 +111,10 @@ def run_history(
         table.write.parquet(str(out))
         table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
         found = by_group(made, table, spark.createDataFrame(proof, evidence.select(*Evidence._fields).schema))
+        shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
         return History(
-            groups=plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory),
-            found=_count(found),
+            groups=shown,
+            found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
             first=asked.first,
             last=asked.last,
             timeline=moments(table),
