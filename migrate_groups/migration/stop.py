@@ -18,7 +18,7 @@ from migrate_groups.offsets.selection import TopicPattern, matching_topics
 from migrate_groups.plan.checks.source import running
 from migrate_groups.text import counted, some
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 
 
 # Why each group still runs (empty: it has stopped), the looks at them, and how many seconds have passed.

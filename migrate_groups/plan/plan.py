@@ -47,11 +47,12 @@ class Change(ManyTimes, frozen=True, kw_only=True):
     @property
     def action(self) -> Action:
         """What the change does."""
-        if self.before == self.after:
+        before, after = self.before, self.after
+        if before == after:
             return Action.UNCHANGED
-        if self.before is None:
+        if before is None:
             return Action.CREATE
-        return Action.MOVE if self.after is not None else Action.DELETE
+        return Action.MOVE if after is not None else Action.DELETE
 
     @property
     def handed_over_at(self) -> int | None:
