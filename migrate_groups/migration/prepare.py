@@ -26,16 +26,12 @@ def make_plan(
     snapshot: Snapshot,
     options: WriteOptions,
     earlier: Receipt | None = None,
-    surroundings: Surroundings | None = None,
-    reading: Reading | None = None,
 ) -> Plan:
     """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
 
-    ``earlier`` is the receipt of a run that this one resumes; ``surroundings`` and ``reading`` are what is known
-    already (`survey`). Raises as `GroupReader`; writes nothing.
+    ``earlier`` is the receipt of a run that this one resumes. Raises as `GroupReader`; writes nothing.
     """
-    rows = [*snapshot.at_one_moment().rows()]
-    return plan_of_rows(reader, rows, options, earlier, surroundings, reading)[0]
+    return plan_of_rows(reader, [*snapshot.at_one_moment().rows()], options, earlier)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -79,7 +75,10 @@ def plan_of_rows(
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
-    """Return the plan of `make_plan` for rows that hold each group's partition once, with the facts behind it."""
+    """Return the plan of `make_plan` for rows that hold each group's partition once, with the facts behind it.
+
+    ``surroundings`` and ``reading`` are what is known already (`survey`).
+    """
     facts = survey(reader, rows, surroundings, reading)
     changes = propose(rows, facts, options)
     checks = run_checks(rows, changes, facts, options, earlier)
