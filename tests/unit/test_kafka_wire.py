@@ -1,0 +1,69 @@
+"""Requests that are made of plain objects are the same bytes as those of kafka-python's own classes."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
+
+from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+
+FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
+
+
+@pytest.mark.parametrize("version", range(4, 6))
+def test_log_offsets_are_asked_for_as_kafka_python_does(version):
+    """Whatever version the broker knows, up to the last that is asked for."""
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    own = {
+        "t": [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)],
+        "größer": [topic.ListOffsetsPartition(partition_index=3, current_leader_epoch=-1, timestamp=99)],
+    }
+    wanted = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=[topic(name=name, partitions=each) for name, each in own.items()]
+    )
+    assert wire.list_offsets({FIRST: -2, OTHER: 99}).encode(version) == wanted.encode(version)
+
+
+@pytest.mark.parametrize("version", range(6, 8))
+def test_offsets_are_committed_as_kafka_python_does(version):
+    """The answers come back by partition."""
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition
+    fields = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    rows = {"t": [(0, 5, -1, ""), (7, 2**62, 3, "größer")], "größer": [(3, 0, 0, "m")]}
+    wanted = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[
+            topic(name=name, partitions=[partition(**dict(zip(fields, row, strict=True))) for row in of])
+            for name, of in rows.items()
+        ],
+    )
+    sent = []
+
+    class Manager:
+        async def send(self, request, node_id):
+            sent.append((request.encode(version), node_id))
+            answer = OffsetCommitResponse.OffsetCommitResponseTopic
+            one = answer.OffsetCommitResponsePartition
+            return SimpleNamespace(topics=[answer(name="t", partitions=[one(partition_index=0, error_code=25)])])
+
+    async def coordinator(group):
+        return 7
+
+    offsets = {
+        FIRST: CommittedOffset(offset=5),
+        SECOND: CommittedOffset(offset=2**62, leader_epoch=3, metadata="größer"),
+        OTHER: CommittedOffset(offset=0, leader_epoch=0, metadata="m"),
+    }
+    client = SimpleNamespace(_manager=Manager(), _find_coordinator_id=coordinator)
+    answers = asyncio.run(wire.commit_offsets("g", offsets)(client))
+    assert sent == [(wanted.encode(version), 7)]
+    assert {each: error.errno for each, error in answers.items()} == {FIRST: 25}
