@@ -106,12 +106,15 @@ class Bench:
             if error is None:
                 left.discard(TopicPartition(message.topic(), message.partition()))
 
-        for _ in range(5):  # not every broker knows of every new partition at once
+        for _ in range(60):  # not every broker knows of every new partition at once
             for topic, partition in sorted(left):
                 with suppress(confluent_kafka.KafkaException):
                     producer.produce(topic, value=b"record", partition=partition, on_delivery=delivered)
                 producer.poll(0)
             producer.flush(300)
+            if not left:
+                break
+            producer.poll(1.0)
         if left:
             raise SystemExit(f"{len(left)} records were not produced")
 
