@@ -106,7 +106,7 @@ class Bench:
             if error is None:
                 left.discard(TopicPartition(message.topic(), message.partition()))
 
-        for _ in range(60):  # not every broker knows of every new partition at once
+        for _ in range(600):  # not every broker knows of every new partition at once
             for topic, partition in sorted(left):
                 with suppress(confluent_kafka.KafkaException):
                     producer.produce(topic, value=b"record", partition=partition, on_delivery=delivered)
