@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 import msgspec
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataRequest
@@ -27,7 +26,6 @@ from migrate_groups.cluster.ports import (
     CommittedOffset,
     GroupDescription,
     Member,
-    StampedOffset,
     TopicPartition,
     WriteAnswer,
 )
@@ -38,26 +36,15 @@ V = TypeVar("V")
 Request = Callable[[KafkaAdminClient], Awaitable[T]]
 PartitionError = type[kafka_errors.KafkaError]
 
-EARLIEST, LATEST = -2, -1
 # The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
-# A new leader knows the log's end only once its followers have confirmed it (KIP-207).
-_LEADER_CHANGES = (kafka_errors.NotLeaderForPartitionError, kafka_errors.OffsetNotAvailableError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 # kafka-python encodes the later, flexible versions in twice the time (measured), and they say nothing more here.
-_LAST_PLAIN_LIST_OFFSETS, _LAST_PLAIN_OFFSET_COMMIT = 5, 7
-
-
-class _AskedOffset(msgspec.Struct, frozen=True):
-    """ListOffsetsPartition; kafka-python's class, which encodes to the same bytes, takes ten times as long to make."""
-
-    partition_index: int
-    timestamp: int
-    current_leader_epoch: int = -1
+_LAST_PLAIN_VERSION = 7
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """OffsetCommitRequestPartition, likewise."""
+    """OffsetCommitRequestPartition, of which kafka-python's class takes ten times as long to make."""
 
     partition_index: int
     committed_offset: int
@@ -152,7 +139,7 @@ async def fetch_offsets(
     topic_class = wire.OffsetFetchRequestTopics if grouped else OffsetFetchRequest.OffsetFetchRequestTopic
     topics = None if partitions is None else [
         topic_class(name=topic, partition_indexes=indexes)
-        for topic, indexes in _by_topic((each, each.partition) for each in partitions).items()
+        for topic, indexes in by_topic((each, each.partition) for each in partitions).items()
     ]  # fmt: skip
     if grouped:
         request = OffsetFetchRequest(
@@ -190,44 +177,6 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
     )
 
 
-def list_offsets(timestamps: Mapping[TopicPartition, int]) -> Any:
-    """Return a ListOffsets request, with a timestamp for each partition.
-
-    The log end is what read_uncommitted sees, as Kafka's own tools count lag.
-    """
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    make = cache(_AskedOffset)  # the same for many topics
-    return ListOffsetsRequest(
-        isolation_level=0,
-        topics=[
-            topic_class(name=topic, partitions=asked)
-            for topic, asked in _by_topic(
-                (partition, make(partition.partition, timestamp)) for partition, timestamp in timestamps.items()
-            ).items()
-        ],
-        min_version=1,
-        max_version=_LAST_PLAIN_LIST_OFFSETS,
-    )
-
-
-def listed_offsets(response: Any) -> dict[TopicPartition, StampedOffset]:
-    """Return the answers of a ListOffsets response, without the partitions that have an error of their own.
-
-    Where there is no such record, offset and timestamp are -1; an end of the log has timestamp -1.
-    """
-    found = {}
-    for topic in response.topics:
-        for answer in topic.partitions:
-            if not answer.error_code:
-                partition = TopicPartition(topic.name, answer.partition_index)
-                found[partition] = StampedOffset(offset=answer.offset, timestamp=answer.timestamp)
-                continue
-            error = kafka_errors.for_code(answer.error_code)
-            if issubclass(error, _LEADER_CHANGES):
-                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
-    return found
-
-
 def commit_offsets(
     group: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> Request[Mapping[TopicPartition, PartitionError]]:
@@ -235,22 +184,23 @@ def commit_offsets(
 
     async def request(client: KafkaAdminClient) -> Mapping[TopicPartition, PartitionError]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+        written = ((partition, _written(partition.partition, committed)) for partition, committed in offsets.items())
         wire = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=DEFAULT_GENERATION_ID,
             member_id=UNKNOWN_MEMBER_ID,
             group_instance_id=None,
             retention_time_ms=-1,
-            topics=[
-                topic_class(name=topic, partitions=written)
-                for topic, written in _by_topic(
-                    (partition, _written(partition.partition, committed)) for partition, committed in offsets.items()
-                ).items()
-            ],
-            max_version=_LAST_PLAIN_OFFSET_COMMIT,
+            topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
+            max_version=_LAST_PLAIN_VERSION,
         )
         coordinator = await client._find_coordinator_id(group)
-        return _errors((await client._manager.send(wire, node_id=coordinator)).topics)
+        response = await client._manager.send(wire, node_id=coordinator)
+        return {
+            TopicPartition(topic.name, answer.partition_index): kafka_errors.for_code(answer.error_code)
+            for topic in response.topics
+            for answer in topic.partitions
+        }
 
     return request
 
@@ -271,14 +221,6 @@ def delete_offsets(
 def _written(index: int, committed: CommittedOffset) -> _WrittenOffset:
     epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
     return _WrittenOffset(index, committed.offset, epoch, committed.metadata)
-
-
-def _errors(topics: Iterable[Any]) -> dict[TopicPartition, PartitionError]:
-    return {
-        TopicPartition(topic.name, answer.partition_index): kafka_errors.for_code(answer.error_code)
-        for topic in topics
-        for answer in topic.partitions
-    }
 
 
 async def delete_group(client: KafkaAdminClient, group: str) -> dict[str, PartitionError]:
@@ -304,7 +246,8 @@ def answer_of_all(error: Exception) -> WriteAnswer:
     return WriteAnswer(answer=Answer.UNKNOWN, error=" ".join(str(error).split()) or type(error).__name__)
 
 
-def _by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
+def by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
+    """Return what there is for each partition, by topic."""
     topics: dict[str, list[V]] = defaultdict(list)
     for partition, value in partitions:
         topics[partition.topic].append(value)

@@ -9,6 +9,7 @@ import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
 
 from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.kafka_log import list_offsets
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 
 FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
@@ -25,7 +26,7 @@ def test_log_offsets_are_asked_for_as_kafka_python_does(version):
     wanted = ListOffsetsRequest(
         replica_id=-1, isolation_level=0, topics=[topic(name=name, partitions=each) for name, each in own.items()]
     )
-    assert wire.list_offsets({FIRST: -2, OTHER: 99}).encode(version) == wanted.encode(version)
+    assert list_offsets({FIRST: -2, OTHER: 99}).encode(version) == wanted.encode(version)
 
 
 @pytest.mark.parametrize("version", range(6, 8))
