@@ -157,21 +157,26 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
         problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
         old = _count(counts, "old", audit.OLD_VERDICTS)
         in_order = ("log_time", "log_partition", "log_offset")
-        doubtful = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
-        late = audit.late_commits(records, given).orderBy(*in_order)
-        gone = audit.deletions(records, given).orderBy(*in_order)
-        malformed = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
         # What the counts say that there is none of is not looked for: each look takes Spark half a second or more.
+        doubtful = late = malformed = ()
+        if problems or undetermined:
+            named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
+            doubtful = plain_rows(named, Partition)
+        if old["late-commit"]:
+            late = plain_rows(audit.late_commits(records, given).orderBy(*in_order), LateCommit)
+        if any(each.malformed for each in evidence):
+            wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
+            malformed = plain_rows(wrong, Malformed)
         return Audit(
             old=old,
             new=_count(counts, "new", audit.NEW_VERDICTS),
             rewinds=sum(row.rewinds for row in counts),
             summary=_summary(counts),
-            doubtful=plain_rows(doubtful, Partition) if problems or undetermined else (),
-            late_commits=plain_rows(late, LateCommit) if old["late-commit"] else (),
-            deletions=plain_rows(gone, Deletion),
+            doubtful=doubtful,
+            late_commits=late,
+            deletions=plain_rows(audit.deletions(records, given).orderBy(*in_order), Deletion),
             evidence=evidence,
-            malformed=plain_rows(malformed, Malformed) if any(each.malformed for each in evidence) else (),
+            malformed=malformed,
             problems=problems,
             undetermined=undetermined,
         )
