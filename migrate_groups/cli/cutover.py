@@ -108,7 +108,7 @@ def migrate(
             journal = Journal(run.receipt, HAND_OVER, dry_run=True)
             prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
         journal.earlier(prepared.plan)
-        plans.show_plan(prepared.plan, prepared.rows, output_format, plan_out, force=force)
+        plans.show_plan(prepared.plan, lambda: prepared.rows, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
         plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
@@ -120,7 +120,7 @@ def migrate(
         shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
 
         def show_plan(plan: Plan) -> None:
-            plans.show_plan(plan, shown.rows, output_format, plan_out, force=force)
+            plans.show_plan(plan, lambda: shown.rows, output_format, plan_out, force=force)
 
         agree(shown.plan, journal, yes=yes, provisional=True, show_plan=show_plan)
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
@@ -188,7 +188,7 @@ def keep(reader: GroupReader, spec: Path, final: Prepared, run: RunDir, receipt:
         after = None
         talk(f"{run.after} was not written: {error}")
     before = Snapshot.of_rows(reading.rows())
-    run.save(spec, before, final.named, final.plan, after)
+    run.save(spec, before, final.rows, final.plan, after)
 
 
 def _prepare(

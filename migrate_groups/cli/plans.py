@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
@@ -43,6 +43,9 @@ WitnessOption = Annotated[
 ]
 
 _CHANGES = 10
+
+Rows = Callable[[], "Iterable[Row]"]
+"""Returns the rows that a plan was made from, which a table does without."""
 
 
 class PlanInput(NamedTuple):
@@ -118,15 +121,13 @@ def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
         raise typer.Exit(_CHANGES)
 
 
-def show_plan(
-    plan: Plan, rows: Iterable[Row], output_format: PlanFormat, plan_out: Path | None, *, force: bool
-) -> None:
+def show_plan(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
     """Save the plan where ``plan_out`` says, and print it on stdout."""
     if plan_out is not None:
         from migrate_groups.files import plan_json
         from migrate_groups.files.safe_write import write_whole
 
-        write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows)), replace=force)
+        write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows())), replace=force)
     if output_format == "table":
         show_table(plan)
     else:
@@ -141,14 +142,14 @@ def show_table(plan: Plan) -> None:
     show(terminal.plan(plan))
 
 
-def _document(plan: Plan, rows: Iterable[Row], output_format: PlanFormat, plan_out: Path | None) -> bytes:
+def _document(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None) -> bytes:
     if output_format == "markdown":
         from migrate_groups.show import markdown
 
         return markdown.plan(plan, plan_out.name if plan_out else None).encode()
     from migrate_groups.files import plan_json
 
-    return plan_json.to_bytes(plan, rows)
+    return plan_json.to_bytes(plan, rows())
 
 
 def _saved_plan(file: Path) -> PlanFile | None:

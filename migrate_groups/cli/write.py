@@ -98,7 +98,7 @@ def apply(
     connection = Connection(bootstrap_server, command_config, properties, timeout)
     wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
     show_plan = partial(
-        plans.show_plan, rows=[*wanted.rows.rows()], output_format=output_format, plan_out=plan_out, force=force
+        plans.show_plan, rows=wanted.rows.rows, output_format=output_format, plan_out=plan_out, force=force
     )
     if dry_run:
         path = receipt or (None if str(file) == "-" else _receipt_beside(file))

@@ -164,19 +164,13 @@ class InMemoryCluster:
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
-        there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})}
-        described = {
-            topic: TopicDescription(
-                topic=topic,
-                topic_id=topic_id,
-                partitions=tuple(logs),
-                permitted=self._permitted(Resource(ResourceType.TOPIC, topic)),
-            )
-            for topic, (topic_id, logs) in sorted(there.items())
+        there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics
+        return {
+            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
+            for topic in sorted(there if topics is None else set(topics) & there.keys())
+            for (topic_id, logs), permitted in [(there[topic], self._permitted(Resource(ResourceType.TOPIC, topic)))]
+            if topics is not None or Operation.DESCRIBE in permitted
         }
-        if topics is None:
-            return {name: each for name, each in described.items() if Operation.DESCRIBE in (each.permitted or ())}
-        return {name: described[name] for name in sorted(set(topics) & self._topics.keys())}
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """See `GroupReader.all_committed`."""

@@ -28,7 +28,7 @@ class ManyTimes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
 
-class TopicPartition(msgspec.Struct, frozen=True, order=True, gc=False):
+class TopicPartition(ManyTimes, frozen=True, order=True, kw_only=False):
     """A partition of a topic; sorts by topic, then partition, and unpacks into them."""
 
     topic: str

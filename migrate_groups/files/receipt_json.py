@@ -80,8 +80,7 @@ def read(data: bytes, name: str) -> Receipt:
 
 
 def _entry(entry: Entry) -> _Entry:
-    own = entry.own
-    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, own)  # type: ignore[arg-type]
+    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own)  # type: ignore[arg-type]
 
 
 def _value(found: _Entry) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from migrate_groups.files import fence_parquet, plan_json, reset_csv, tables
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.fence import Fence
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.plan import Plan
 
 
@@ -83,13 +83,13 @@ class RunDir:
         finally:
             lock.release()
 
-    def save(self, spec: Path, before: Snapshot, named: Snapshot, plan: Plan, after: Snapshot | None) -> None:
+    def save(self, spec: Path, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
         """Write what the write was made from, and what it came to; without that, what an earlier one left goes."""
-        text = read_bytes(spec)
+        text, named = read_bytes(spec), Snapshot.of_rows(rows)
         write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
-        document, offsets = plan_json.to_bytes(plan, named.rows()), reset_csv.to_bytes(named)[0]
+        document, offsets = plan_json.to_bytes(plan, rows), reset_csv.to_bytes(named)[0]
         write_whole(self.plan, lambda file: file.write(document), replace=True)
         write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
         self.after.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.snapshot import Row
 from migrate_groups.offsets.split import SplitSpec, share_out
 from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.checks.permission import of_hand_over
@@ -37,11 +37,6 @@ class Prepared:
     plan: Plan
     reading: Reading
     surroundings: Surroundings
-
-    @property
-    def named(self) -> Snapshot:
-        """The rows as a snapshot."""
-        return Snapshot.of_rows(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
 
     Raises `InvalidInput` where a pattern matches none; and as `GroupReader`.
     """
-    names = matching_topics({name for name in reader.describe_topics(None) if not name.startswith("__")}, patterns)
+    topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     taken_at, cluster_id = clock.now(), reader.cluster_id()
     return Snapshot.of_rows(
         Row(
@@ -42,7 +42,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
             group_state=None,
             group_type=None,
             topic=name,
-            topic_id=topic.topic_id,
+            topic_id=topics[name].topic_id,
             partition=partition,
             offset=None,
             leader_epoch=None,
@@ -50,8 +50,8 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
             log_start_offset=None,
             log_end_offset=None,
         )
-        for name, topic in reader.describe_topics(names).items()
-        for partition in topic.partitions
+        for name in matching_topics(topics, patterns)
+        for partition in topics[name].partitions
     )
 
 

@@ -33,9 +33,12 @@ def permissions_unless_hidden(
     Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
     hidden would be left out of every answer that does not ask for it by name.
     """
-    told = {Resource(ResourceType.TOPIC, name): topic.permitted for name, topic in visible.items()}
-    asked = reader.permissions([resource for resource in wanted if resource not in told])
-    permissions = {resource: told[resource] if resource in told else asked[resource] for resource in wanted}
+    told = {
+        resource: visible[resource.name].permitted
+        for resource in wanted
+        if resource.type is ResourceType.TOPIC and resource.name in visible
+    }
+    permissions = {**told, **reader.permissions([resource for resource in wanted if resource not in told])}
     if hidden(permissions):
         lacking = some(missing(wanted, permissions), most=20)
         raise NotAuthorized(f"not authorized: {reader.principal} lacks {lacking}; grant it these permissions")

@@ -98,7 +98,7 @@ class Receipt:
             entries=tuple(
                 Entry(
                     change=change,
-                    outcome=Outcome.UNCHANGED if change.before == change.after else Outcome.NOT_ATTEMPTED,
+                    outcome=Outcome.UNCHANGED if change.action is Action.UNCHANGED else Outcome.NOT_ATTEMPTED,
                 )
                 for change in plan.changes
             ),

@@ -27,6 +27,7 @@ from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import apply_plan
 from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
 from migrate_groups.plan.intent import resumed_differently
 from migrate_groups.plan.options import WriteOptions
@@ -162,7 +163,7 @@ def test_a_run_that_ended_is_not_resumed():
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
-    plan = make_plan(made, prepare(made, spec(), options, FakeClock()).named, options)
+    plan = make_plan(made, Snapshot.of_rows(prepare(made, spec(), options, FakeClock()).rows), options)
     assert first.moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
