@@ -100,6 +100,8 @@ def _local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        # else PySpark notes the line of Python behind every column: half of the time that a job's plan takes Python
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution joins those that are small
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"{APP_NAME}-warehouse"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from migrate_groups.cluster.ports import TopicPartition
 
 MORE_STEPS_THAN_THERE_ARE = 40
@@ -45,6 +47,42 @@ def test_killed_at_every_step_and_run_again(cli, world):
         if not was_killed:
             break
     assert 8 < step < MORE_STEPS_THAN_THERE_ARE - 1
+
+
+@pytest.mark.parametrize(
+    ("command", "stands", "leaves", "written"),
+    [
+        ("hand-back", 7, 7, [("confirmed", 0, 5, 7), ("unchanged", 1, 5, 5)]),
+        ("delete-offsets", 5, None, [("confirmed", 0, 5, None), ("confirmed", 1, 5, None)]),
+    ],
+)
+def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stands, leaves, written):
+    """Whatever the step: the old group's offsets, the outcomes and the pre-images are those of a clean run."""
+    topic = world.create_topic(2)
+    first, second = (TopicPartition(topic, number) for number in (0, 1))
+    source, target = world.name("old"), world.name("new")
+    for partition in (first, second):
+        world.produce(topic, partition.partition, 9)
+        world.commit(source, partition, 5)
+    cli("snapshot", source, "-o", "s.csv")
+    cli("apply", "s.csv", "--to-group", target, "--settle", "0s", "--guard", "0s", "--yes")
+    world.commit(target, first, stands)
+    receipt = cli.folder / f"s.csv.receipt.{command}.json"
+    for step in range(1, MORE_STEPS_THAN_THERE_ARE):
+        was_killed = cli.killed_at(step, command, "s.csv.receipt.json", "--yes")
+        cli(command, "s.csv.receipt.json", "--yes")
+        assert world.committed(source) == ({first: leaves, second: 5} if leaves else {})
+        seen = [
+            (outcome, number, before and before["offset"], after and after["offset"])
+            for outcome, _, number, before, after in entries(receipt)
+        ]
+        assert seen == written
+        if not was_killed:
+            break
+        receipt.unlink()
+        for partition in (first, second):
+            world.commit(source, partition, 5)
+    assert 6 < step < MORE_STEPS_THAN_THERE_ARE - 1
 
 
 def test_rollback_of_a_run_that_was_killed(cli, world):
