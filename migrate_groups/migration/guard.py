@@ -15,32 +15,53 @@ from migrate_groups.plan.receipt import Entry, Outcome, Receipt
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
+# So long a rebalance waits for a member that does not poll: max.poll.interval.ms, by default.
+_LONGEST_REBALANCE_SECONDS = 300.0
 
 
 def look_at_sources(reader: GroupReader, receipt: Receipt) -> Receipt:
     """Return the receipt, with what the source groups did since their offsets were read, where they did anything."""
+    return _look(reader, receipt)[0]
+
+
+def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -> Receipt:
+    """Watch the source groups for this long, or until one does something, and return the receipt that says so.
+
+    One that rebalances then is watched on, for 5 minutes at most: who gets the moved topics is seen after it alone.
+    What can't be seen by the end is said as if the group had moved.
+    """
+    deadline = clock.monotonic() + seconds
+    unclear: list[str] = []
+    while (
+        not receipt.source_moved
+        and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
+    ):
+        clock.sleep(min(_POLL_SECONDS, left))
+        receipt, unclear = _look(reader, receipt)
+    receipt = receipt.with_source_moved(
+        f"source group {group!r} still rebalances: nobody can tell who has the moved topics" for group in unclear
+    )
+    return _look_at_targets(reader, receipt)
+
+
+def _look(reader: GroupReader, receipt: Receipt) -> tuple[Receipt, list[str]]:
+    """Return the receipt of `look_at_sources`, and the groups of which this look does not tell who has what."""
     sources: dict[str, list[Change]] = defaultdict(list)
     for change in receipt.handed_over():
         sources[change.source_group or ""].append(change)
+    unclear = []
     for group, changes in sources.items():
         try:
-            reasons = _what_it_did(reader, group, changes)
+            reasons, is_clear = _what_it_did(reader, group, changes)
         except (ClusterUnavailable, Refused) as error:
             receipt = receipt.with_source_moved(
                 [f"source group {group!r} could not be watched after the write: {error}"]
             )
         else:
             receipt = receipt.with_source_moved(f"source group {group!r} {reason}" for reason in reasons)
-    return receipt
-
-
-def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -> Receipt:
-    """Watch the source groups for this long, or until one does something, and return the receipt that says so."""
-    deadline = clock.monotonic() + seconds
-    while not receipt.source_moved and (left := deadline - clock.monotonic()) > 0:
-        clock.sleep(min(_POLL_SECONDS, left))
-        receipt = look_at_sources(reader, receipt)
-    return _look_at_targets(reader, receipt)
+            if not is_clear:
+                unclear.append(group)
+    return receipt, unclear
 
 
 def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
@@ -82,19 +103,22 @@ def _overwritten(entry: Entry) -> Entry:
     return replace(entry, outcome=Outcome.REFUSED, error=error)
 
 
-def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> list[str]:
+def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> tuple[list[str], bool]:
+    """Return what the group did, and whether it can be seen who has the moved topics."""
     description = reader.describe_group(group)
     topics = {change.topic for change in changes}
     reasons = running(description, topics) if description.exists else []
-    rebalances = description.state not in ("Stable", "Empty")
-    if rebalances and {partition.topic for partition in reader.all_committed(group)} - topics:
-        reasons = []  # it lives on with other topics, and rebalances for them: the next look tells who has what
+    rebalances = description.state not in ("Stable", "Empty", "Dead")
+    # It lives on with other topics, and rebalances for them, or for the moved ones: a later look tells.
+    is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
+    if not is_clear:
+        reasons = []
     found = reader.committed(group, [change.topic_partition for change in changes])
     moved = [
-        f"{change.topic_partition} by {now.offset - at:,}"
+        f"{change.topic_partition} {'by' if now.offset > at else 'back by'} {abs(now.offset - at):,}"
         for change in changes
-        if (now := found[change.topic_partition]) and (at := change.handed_over_at) is not None and now.offset > at
+        if (now := found[change.topic_partition]) and (at := change.handed_over_at) is not None and now.offset != at
     ]
     if moved:
         reasons.append(f"committed {counted(len(moved), 'partition')} after the snapshot: {some(moved)} records")
-    return reasons
+    return reasons, is_clear
