@@ -9,7 +9,7 @@ from msgspec import structs
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
-from migrate_groups.errors import Refused
+from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
@@ -104,17 +104,23 @@ def cut_over(
     options, baseline = shown.plan.options, shown.reading
     moved = sorted({change.topic for change in shown.plan.changes})
     ends = EndsWhileConsumed.of(reader, baseline)
+    # Once the members have left, a topic without a commit is no longer seen to be the group's.
+    of_group = set(baseline.look.topics)
 
     def look_on(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
         ends.seen(looks[spec.source])
+        of_group.update(*(member.topics for member in looks[spec.source].description.members))
         how.progress(reasons, looks, seconds)
 
     waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
     prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
-    reading = read_group(reader, spec.source, clock, topics=moved, ends=baseline.ends)
-    rows = _as_the_earlier_run_knew(share_out([*_mended(reading, baseline, ends)], spec), how.earlier, options)
-    rows = _added_from_their_start(rows, baseline)
+    reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+    try:
+        shared = share_out([*_mended(reading, baseline, ends)], spec)
+    except InvalidInput as error:
+        raise Refused(f"the group's topics changed since the plan was shown: {error}; nothing was written") from None
+    rows = _added_from_their_start(_as_the_earlier_run_knew(shared, how.earlier, options), baseline)
     plan, _ = plan_of_rows(reader, rows, options, how.earlier, shown.surroundings, reading)
     _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))

@@ -143,6 +143,47 @@ def test_a_topic_recreated_during_the_wait_is_refused():
         migrate(made, spec(), WriteOptions(uncommitted="start", vanished="restore", settle=0), recreate)
 
 
+def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
+    """A member was on it and committed nothing: nobody would know of it after the stop, and its records would be lost."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+    glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))
+
+    def takes_it_up() -> None:
+        made.create_topic("new", 1)
+        made.leave("big", "a")
+        made.join("big", member("b", INV, TopicPartition("new", 0)))
+
+    with pytest.raises(Refused, match=r"topics came or went since the plan was shown: new \(bill\)"):
+        migrate(made, glob, LEAVE, takes_it_up, lambda: made.leave("big", "b"))
+    assert not made.describe_group("bill").exists
+
+
+def test_a_topic_that_stays_may_have_no_commit():
+    """It was the group's while a member was subscribed to it: after the stop the spec still knows that it stays."""
+    made = cluster()
+    made.create_topic("legacy", 1)
+    made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
+    receipt = migrate(made, spec("cat", "legacy"), LEAVE, lambda: made.leave("big", "a"))
+    assert [entry.change.topic_partition for entry in receipt.entries] == [INV]
+    assert receipt.failed == ()
+
+
+@pytest.mark.parametrize("deed", ["delete", "commit elsewhere"])
+def test_topics_that_change_during_the_wait_are_a_refusal(deed):
+    """The spec fitted when the plan was shown: that it does not any more is no fault of the spec."""
+    made = cluster()
+    made.join("big", member("a", INV, FRESH, CAT))
+    made.create_topic("other", 1)
+
+    def changes() -> None:
+        made.leave("big", "a")
+        made.delete_topic("cat") if deed == "delete" else made.commit("big", TopicPartition("other", 0), 0)
+
+    with pytest.raises(Refused, match=r"the group's topics changed since .* (cat|other).*; nothing was written"):
+        migrate(made, spec(), LEAVE, changes)
+
+
 def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
     """A topic that is unsubscribed and expires leaves the group: it is named, or restored, and not a wrong pattern."""
     made = cluster()
