@@ -35,6 +35,10 @@ class GroupNotFound(Refused):
     """A group that was asked for does not exist on the cluster."""
 
 
+class PendingCommits(Refused):
+    """A transaction that is still open has committed offsets: nobody knows yet where the group stands."""
+
+
 class PartlyApplied(MigrateGroupsError):
     """Some partitions were not written, or nobody can tell; the receipt says which."""
 

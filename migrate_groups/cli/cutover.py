@@ -146,12 +146,26 @@ def migrate(
     )
 
 
+# Whoever was kept out tries again within seconds (measured), and would process from where the group was handed over.
+_WATCHED_AFTER_HOLD = 10.0
+
+
 def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Receipt]) -> Receipt:
-    """Return the receipt of a cut-over that holds the old group from its stop to the end of the guard."""
+    """Return the receipt of a cut-over that holds the old group from its stop to the end of the guard.
+
+    The guard has seen nobody, since nobody could come: so it goes on for a while once the group is let go.
+    """
+    from migrate_groups.migration.guard import guard
+
     held: list[HeldGroup] = []
     with ExitStack() as holding:
         receipt = now(lambda: held.append(holding.enter_context(writer.held(source))))
-    return receipt.with_source_moved(each.lost for each in held if each.lost)
+    receipt = receipt.with_source_moved(each.lost for each in held if each.lost)
+    seconds = min(receipt.options.guard, _WATCHED_AFTER_HOLD)
+    if not (seconds and receipt.is_whole):
+        return receipt
+    talk(f"{source} is let go, and watched for {seconds:g} s more")
+    return guard(writer, receipt, seconds, SystemClock())
 
 
 def _fencing(

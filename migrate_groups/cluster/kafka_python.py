@@ -29,7 +29,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
+from migrate_groups.errors import ClusterUnavailable, NotAuthorized, PendingCommits
 from migrate_groups.text import some
 
 K = TypeVar("K")
@@ -139,7 +139,7 @@ class KafkaPythonReader:
             retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
         )(read_what_is_still_pending)
         if pending:
-            raise Refused(
+            raise PendingCommits(
                 f"group {group!r} has pending transactional commits on {some(pending)}; "
                 "wait until the transactions end, or abort them"
             )

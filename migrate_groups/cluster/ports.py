@@ -185,7 +185,7 @@ class OffsetsReader(Protocol):
         """Return the committed offset of each of these partitions; ``None`` where nothing is committed.
 
         Read with ``require_stable`` (KIP-447): pending transactional commits are waited for.
-        Raises `ClusterUnavailable`, `NotAuthorized`; `Refused` where a commit stays pending until the time-out.
+        Raises `ClusterUnavailable`, `NotAuthorized`; `PendingCommits` where one stays so until the time-out.
         """
         ...
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupDescription, GroupReader
-from migrate_groups.errors import GroupNotFound, Refused
+from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.take import Look, check_visible, existing_group, look_at, own_topics
 from migrate_groups.offsets.selection import TopicPattern, matching_topics
 from migrate_groups.plan.checks.source import running
@@ -73,9 +73,10 @@ def prove_stopped(
         looked = clock.monotonic()
         try:
             reasons, looks = _look_twice(reader, groups, clock, how, in_question)
-        except GroupNotFound:
+        except (GroupNotFound, PendingCommits) as error:
             # A coordinator that has just taken over may not know its groups yet (whole cluster restarted, measured).
-            if not was_there or clock.monotonic() - started >= how.wait:
+            is_there = was_there or isinstance(error, PendingCommits)
+            if not is_there or clock.monotonic() - started >= how.wait:
                 raise
         else:
             was_there = True

@@ -144,7 +144,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
 
 
 def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
-    """A member was on it and committed nothing: nobody would know of it after the stop, and its records would be lost."""
+    """A member was on it and committed nothing: after the stop nobody would know of it, and records would be lost."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))

@@ -6,7 +6,7 @@ import pytest
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import GroupDescription, Member, TopicPartition
-from migrate_groups.errors import GroupNotFound
+from migrate_groups.errors import GroupNotFound, PendingCommits
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock
 
@@ -47,3 +47,34 @@ def test_a_group_that_is_not_there_is_said(forgets):
     with pytest.raises(GroupNotFound, match="'big' does not exist"):
         prove_stopped(Forgetful(forgets), ["big"], clock, Wait(wait=60, settle=0))
     assert clock.slept == (60 if forgets.start else 0)
+
+
+class Transacting(InMemoryCluster):
+    """Nobody is in the group; a transaction with an offset of it ends after so many questions."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__()
+        self.create_topic("t", 1)
+        self.commit("big", TopicPartition("t", 0), 5)
+        self._left = questions
+
+    def all_committed(self, group):
+        return dict.fromkeys(super().all_committed(group))
+
+    def committed(self, group, partitions):
+        self._left -= 1
+        if self._left >= 0:
+            raise PendingCommits("a commit is pending; wait")
+        return super().committed(group, partitions)
+
+
+def test_a_pending_commit_is_waited_for_as_a_member_is():
+    """A transaction may be open for longer than one question's time-out: the wait goes on; a single look says so."""
+    looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
+    assert looks["big"].committed[TopicPartition("t", 0)].offset == 5
+    clock = FakeClock()
+    with pytest.raises(PendingCommits):
+        prove_stopped(Transacting(1_000_000), ["big"], clock, Wait(wait=60, settle=1))
+    assert clock.slept == 60
+    with pytest.raises(PendingCommits):
+        prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=0, settle=1))
