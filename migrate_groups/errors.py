@@ -14,13 +14,13 @@ class MigrateGroupsError(Exception):
 
 
 class UsageError(MigrateGroupsError):
-    """Options that contradict each other or are missing. Nothing was contacted or written."""
+    """Options that contradict each other, are missing, or don't fit what is there. Nothing was written."""
 
     exit_code = 2
 
 
 class InvalidInput(MigrateGroupsError):
-    """An input file or a spec that can't be used. Nothing was contacted or written."""
+    """An input file or a spec that can't be used. Nothing was written."""
 
     exit_code = 2
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from migrate_groups.cluster.ports import GroupDescription
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.offsets.snapshot import Row
 from migrate_groups.offsets.split import Coverage
 from migrate_groups.offsets.times import span_in_words
 from migrate_groups.plan.plan import Plan, Verdict
@@ -24,27 +23,6 @@ from migrate_groups.text import counted, one_line
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
 # A plan of thousands of partitions is for a file; a person looks at the first ones.
 _MOST_ROWS = 50
-
-
-class _TopicSum(NamedTuple):
-    partitions: int
-    without_commit: int
-    lag: int
-
-
-def snapshot_summary(snapshot: Snapshot) -> Table:
-    """Return one line a group and topic: partitions, those without a commit, lag in records."""
-    table = new_table("group", "from", "topic", partitions=">", uncommitted=">", lag=">")
-    for (group, source, topic), total in _by_topic(list(snapshot.rows())).items():
-        table.add_row(
-            cell(group or "-"),
-            cell(source or "-"),
-            topic,
-            f"{total.partitions:,}",
-            f"{total.without_commit:,}",
-            f"{total.lag:,}",
-        )
-    return table
 
 
 def coverage(result: Coverage) -> Table:
@@ -121,14 +99,3 @@ def receipt(receipt: Receipt) -> RenderableType:
         lines.append(table)
     lines.extend(Text(one_line(remark), style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
     return Group(*lines)
-
-
-def _by_topic(rows: Sequence[Row]) -> dict[tuple[str | None, str | None, str], _TopicSum]:
-    sums: dict[tuple[str | None, str | None, str], _TopicSum] = defaultdict(lambda: _TopicSum(0, 0, 0))
-    for row in rows:
-        key = row.group, row.source_group, row.topic
-        total = sums[key]
-        sums[key] = _TopicSum(
-            total.partitions + 1, total.without_commit + (row.offset is None), total.lag + (row.lag or 0)
-        )
-    return sums
