@@ -9,7 +9,7 @@ from msgspec import structs
 
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
-from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.errors import InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
@@ -115,7 +115,11 @@ def cut_over(
     waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
     prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
     how.once_stopped()
-    reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+    try:
+        reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+    except PendingCommits:
+        prove_stopped(reader, [spec.source], clock, replace(waiting, offsets=True), topics=moved if spec.stay else ())
+        reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
     try:
         shared = share_out([*_mended(reading, baseline, ends)], spec)
     except InvalidInput as error:

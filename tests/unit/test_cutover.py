@@ -20,7 +20,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import Refused
+from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
 from migrate_groups.migration.guard import look_at_sources
 from migrate_groups.migration.prepare import make_plan
@@ -167,6 +167,36 @@ def test_a_topic_that_stays_may_have_no_commit():
     receipt = migrate(made, spec("cat", "legacy"), LEAVE, lambda: made.leave("big", "a"))
     assert [entry.change.topic_partition for entry in receipt.entries] == [INV]
     assert receipt.failed == ()
+
+
+class Transacting(InMemoryCluster):
+    """A transaction with the old group's offsets ends after so many questions."""
+
+    questions = 0
+
+    def all_committed(self, group):
+        found = super().all_committed(group)
+        return dict.fromkeys(found) if group == "big" and self.questions else found
+
+    def committed(self, group, partitions):
+        if group == "big" and self.questions:
+            self.questions -= 1
+            raise PendingCommits("a commit is pending")
+        return super().committed(group, partitions)
+
+
+def test_a_transaction_that_outlives_the_last_member_is_waited_for():
+    """Its offsets are the old group's last word; also without a settling time the wait goes on."""
+    made = cluster(Transacting)
+    made.join("big", member("a", INV, FRESH, CAT))
+
+    def leaves() -> None:
+        made.leave("big", "a")
+        made.questions = 3
+
+    receipt = migrate(made, spec(), LEAVE, leaves)
+    assert receipt.failed == ()
+    assert made.questions == 0
 
 
 @pytest.mark.parametrize("deed", ["delete", "commit elsewhere"])
