@@ -6,6 +6,7 @@ each partition (KIP-447), one partition's error raised for the whole call, group
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
@@ -83,7 +84,7 @@ async def list_groups(client: KafkaAdminClient) -> dict[str, dict[str, str]]:
 
 
 def classic_group(answer: Any) -> GroupDescription:
-    """Turn a DescribedGroup into a description."""
+    """Turn a DescribedGroup into a description. Raises `Refused` where nobody can tell what a member holds."""
     is_consumer = answer.protocol_type == "consumer"
     return GroupDescription(
         group=answer.group_id,
@@ -91,27 +92,42 @@ def classic_group(answer: Any) -> GroupDescription:
         group_type="classic",
         protocol_type=answer.protocol_type,
         assignor=answer.protocol_data if is_consumer else "",
-        members=tuple(_member(member, is_consumer=is_consumer) for member in answer.members),
+        members=tuple(_member(answer.group_id, member, is_consumer=is_consumer) for member in answer.members),
     )
 
 
-def _member(member: Any, *, is_consumer: bool) -> Member:
-    subscription: frozenset[str] = frozenset()
-    assignment: frozenset[TopicPartition] = frozenset()
-    # Only consumers put Kafka's consumer protocol into these bytes; Connect workers, for one, do not.
-    if is_consumer and member.member_metadata:
-        subscription = frozenset(ConsumerProtocolSubscription.decode(member.member_metadata).topics)
-    if is_consumer and member.member_assignment:
-        decoded = ConsumerProtocolAssignment.decode(member.member_assignment)
-        assignment = frozenset(TopicPartition(*partition) for partition in decoded.partitions())
+def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
+    try:
+        # Only consumers put Kafka's consumer protocol into these bytes; Connect workers, for one, do not.
+        subscription, assignment = _decoded(member) if is_consumer else ([], [])
+    except (struct.error, TypeError, ValueError) as error:
+        raise Refused(
+            f"group {group!r}: what member {member.member_id} ({member.client_id} at {member.client_host}) holds is "
+            "not known, since what it sent is not Kafka's consumer protocol; stop it, and try again"
+        ) from error
     return Member(
         member_id=member.member_id,
         client_id=member.client_id,
         host=member.client_host,
         group_instance_id=member.group_instance_id,
-        assignment=assignment,
-        subscription=subscription,
+        assignment=frozenset(TopicPartition(*partition) for partition in assignment),
+        subscription=frozenset(subscription),
     )
+
+
+def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
+    """Return the topics and the partitions in a member's bytes, of which a rebalance leaves none.
+
+    Raises ``struct.error`` or ``ValueError`` where they end too early, ``TypeError`` where they hold no list.
+    """
+    subscription, assignment = [], []
+    if member.member_metadata:
+        subscription = [*ConsumerProtocolSubscription.decode(member.member_metadata).topics]
+    if member.member_assignment:
+        assignment = ConsumerProtocolAssignment.decode(member.member_assignment).partitions()
+    if None in (*subscription, *(partition.topic for partition in assignment)):
+        raise ValueError("a topic without a name")
+    return subscription, assignment
 
 
 async def topics(client: KafkaAdminClient, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:

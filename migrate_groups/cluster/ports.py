@@ -201,7 +201,10 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Describe a group of any type; one that does not exist is ``Dead``."""
+        """Describe a group of any type; one that does not exist is ``Dead``.
+
+        Raises `Refused` where what a consumer sent is not Kafka's consumer protocol: nobody can tell what it holds.
+        """
         ...
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:

@@ -10,6 +10,7 @@ import pytest
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import tables
 from tests.support.cli import CliHere
+from tests.support.raw_member import raw_member
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 METADATA = ('"quoted", and\nlines\t' + "\x01binary\x7f " + "é漢😀" * 500).encode()[:4090].decode(errors="ignore")
@@ -75,3 +76,15 @@ def test_offsets_near_the_largest(cli, world):
         refusal = cli.fails("apply", file, "--to-group", f"{group}-new", *NOW, code=3)
         assert f"{partition} at {largest}" in refusal
     assert world.committed(f"{group}-new") == {}
+
+
+def test_a_member_whose_bytes_are_no_consumers(cli, world):
+    """A member of protocol type ``consumer`` that says nothing of the kind: one line names it, and nothing goes on."""
+    partition, group = TopicPartition(world.create_topic(), 0), world.name("garbled")
+    world.commit(group, partition, 0)
+    with raw_member(world.bootstrap_servers, group, metadata=b"\0") as member_id:
+        for command in (("describe",), ("verify", "--settle", "0s"), ("snapshot", "-o", "s.csv")):
+            refusal = cli.fails(command[0], group, *command[1:], code=3)
+            assert f"group {group!r}" in refusal
+            assert f"member {member_id} (raw-app at " in refusal
+    cli("describe", group)

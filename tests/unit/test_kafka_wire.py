@@ -1,4 +1,4 @@
-"""Requests that are made of plain objects are the same bytes as those of kafka-python's own classes."""
+"""Requests made of plain objects are the same bytes as those of kafka-python's own classes; members are decoded."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.kafka_log import list_offsets
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import Refused
 
 FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
 
@@ -68,3 +70,50 @@ def test_offsets_are_committed_as_kafka_python_does(version):
     answers = asyncio.run(wire.commit_offsets("g", offsets)(client))
     assert sent == [(wanted.encode(version), 7)]
     assert {each: error.errno for each, error in answers.items()} == {FIRST: 25}
+
+
+SUBSCRIBED = ConsumerProtocolSubscription(topics=["t"]).encode(version=0)
+ASSIGNED = ConsumerProtocolAssignment(
+    assigned_partitions=[ConsumerProtocolAssignment.TopicPartition(topic="t", partitions=[0, 7])]
+).encode(version=0)
+
+
+def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer"):
+    """Return a DescribedGroup with one member."""
+    member = SimpleNamespace(
+        member_id="m-1",
+        client_id="app",
+        client_host="/h",
+        group_instance_id=None,
+        member_metadata=metadata,
+        member_assignment=assignment,
+    )
+    return SimpleNamespace(
+        group_id="g", group_state="Stable", protocol_type=protocol_type, protocol_data="range", members=[member]
+    )
+
+
+def test_a_member_is_decoded():
+    """What it subscribes to and what it is assigned; nothing while a rebalance has left it no bytes."""
+    (member,) = wire.classic_group(described(SUBSCRIBED, ASSIGNED)).members
+    assert (member.subscription, member.assignment) == ({"t"}, {FIRST, SECOND})
+    (member,) = wire.classic_group(described(b"", b"")).members
+    assert (member.subscription, member.assignment) == (frozenset(), frozenset())
+
+
+NO_LIST = b"\0\0" + b"\xff" * 8
+NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "assignment"),
+    [
+        *((broken, b"") for broken in (b"\0", b"not kafka at all", SUBSCRIBED[:-5], NO_LIST, NO_NAME)),
+        *((SUBSCRIBED, broken) for broken in (b"\0", b"not kafka at all", ASSIGNED[:-5], NO_LIST, NO_NAME)),
+    ],
+)
+def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
+    """Nobody knows what it holds, so it is never taken for holding nothing; outside of the protocol all bytes go."""
+    with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*; stop it"):
+        wire.classic_group(described(metadata, assignment))
+    assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1
