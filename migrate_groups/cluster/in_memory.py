@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from migrate_groups.cluster.in_memory_log import Log
 from migrate_groups.cluster.ports import (
     OFFSETS_TOPIC,
     Answer,
@@ -39,21 +40,6 @@ class _Group:
 
 
 @dataclass
-class _Log:
-    """A partition: timestamps by offset; ``unseen`` are those of markers and aborted records."""
-
-    start: int = 0
-    end: int = 0
-    timestamps: dict[int, int] = field(default_factory=dict)
-    unseen: set[int] = field(default_factory=set)
-    has_leader: bool = True
-
-    def first_in(self, span: range) -> StampedOffset | None:
-        offset = min((offset for offset in self.timestamps.keys() - self.unseen if offset in span), default=None)
-        return None if offset is None else StampedOffset(offset=offset, timestamp=self.timestamps[offset])
-
-
-@dataclass
 class _Held:
     lost: str | None = None
 
@@ -64,18 +50,19 @@ class InMemoryCluster:
     def __init__(self, cluster_id: str = "in-memory") -> None:
         self.principal = "User:ANONYMOUS"
         self._cluster_id = cluster_id
-        self._topics: dict[str, tuple[str, dict[int, _Log]]] = {}
+        self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
         self._created = 0
+        self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # the leader's epoch, and the end by then
 
     # What producers, consumers and administrators do.
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a topic with empty partitions; one that is created again gets another id."""
         self._created += 1
-        logs = {number: _Log() for number in range(partitions)}
+        logs = {number: Log() for number in range(partitions)}
         self._topics[topic] = (f"topic-id-{self._created}", logs)
 
     def delete_topic(self, topic: str) -> None:
@@ -87,29 +74,32 @@ class InMemoryCluster:
     def add_partitions(self, topic: str, total: int) -> None:
         """Add empty partitions to a topic, up to a total."""
         logs = self._topics[topic][1]
-        logs.update({number: _Log() for number in range(len(logs), total)})
+        logs.update({number: Log() for number in range(len(logs), total)})
 
     def produce(self, topic: str, partition: int, records: int, *, timestamp: int = 0) -> None:
         """Append records to a partition, with this timestamp in milliseconds since 1970."""
-        log = self._topics[topic][1][partition]
-        log.timestamps |= dict.fromkeys(range(log.end, log.end + records), timestamp)
-        log.end += records
+        self._topics[topic][1][partition].append(records, timestamp)
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
         """Append records and the marker that ends their transaction; a consumer is handed them if it is a commit."""
         log = self._topics[topic][1][partition]
-        self.produce(topic, partition, records + 1, timestamp=timestamp)
+        log.append(records + 1, timestamp)
         log.unseen |= {log.end - 1} if commit else set(range(log.end - records - 1, log.end))
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset."""
         log = self._topics[topic][1][partition]
-        log.start = before
-        log.timestamps = {offset: timestamp for offset, timestamp in log.timestamps.items() if offset >= before}
+        log.keep(range(before, log.end))
 
     def lose_leader(self, topic: str, partition: int) -> None:
         """Take a partition's leader away."""
         self._topics[topic][1][partition].has_leader = False
+
+    def elect(self, topic: str, partition: int, end: int) -> None:
+        """Give a partition another leader, whose log ends here: what lies behind is lost, as by an unclean election."""
+        log = self._topics[topic][1][partition]
+        log.keep(range(log.start, end))
+        log.epoch += 1
 
     def join(
         self,
@@ -190,23 +180,21 @@ class InMemoryCluster:
     ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
         starts, ends = starts or {}, ends or {}
-        return {
-            partition: LogBounds(start=starts.get(partition, log.start), end=ends.get(partition, log.end))
-            for partition, log in self._led(partitions)
-        }
+        found = {}
+        for partition, log in self._led(partitions):
+            epoch, told = self._ends_told.get(partition, (log.epoch, -1))
+            stands = partition in ends and (partition in starts or (epoch == log.epoch and ends[partition] <= told))
+            if not stands:
+                self._ends_told[partition] = log.epoch, log.end
+            end = ends[partition] if stands else log.end
+            found[partition] = LogBounds(start=starts.get(partition, log.start), end=end)
+        return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
-        found = {}
-        for partition, log in self._led(timestamps):
-            stamps = (
-                (offset, stamp) for offset, stamp in sorted(log.timestamps.items()) if stamp >= timestamps[partition]
-            )
-            first = next(stamps, None)
-            found[partition] = first and StampedOffset(offset=first[0], timestamp=first[1])
-        return found
+        return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.first_records`."""
@@ -275,11 +263,11 @@ class InMemoryCluster:
         found = self._groups.get(group)
         return found.committed if found else {}
 
-    def _log(self, partition: TopicPartition) -> _Log | None:
+    def _log(self, partition: TopicPartition) -> Log | None:
         _, logs = self._topics.get(partition.topic, ("", {}))
         return logs.get(partition.partition)
 
-    def _led(self, partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, _Log]]:
+    def _led(self, partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, Log]]:
         for partition in partitions:
             log = self._log(partition)
             if log is not None and log.has_leader:

@@ -17,7 +17,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_connection import KafkaConnection, explain
-from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.cluster.ports import LogBounds, ManyTimes, StampedOffset, TopicPartition
 
 # A fetch gives at least one batch, however large; more is not needed to see that there are records.
 _FETCH_BYTES = 64 * 1024
@@ -25,14 +25,32 @@ _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 
 _EARLIEST, _LATEST = -2, -1
-# A new leader knows the log's end only once its followers have confirmed it (KIP-207).
-_LEADER_CHANGES = (kafka_errors.NotLeaderForPartitionError, kafka_errors.OffsetNotAvailableError)
+_LEADER_CHANGES = (
+    kafka_errors.NotLeaderForPartitionError,
+    # Asked under an epoch that is over, or that the leader has not heard of yet (KIP-320).
+    kafka_errors.FencedLeaderEpochError,
+    kafka_errors.UnknownLeaderEpochError,
+    # A new leader knows the log's end only once its followers have confirmed it (KIP-207).
+    kafka_errors.OffsetNotAvailableError,
+)
 # The last version without flexible fields, with which kafka-python takes twice as long (measured).
 _LAST_PLAIN_VERSION = 5
 
 Question = Mapping[TopicPartition, int]
 """A timestamp for each partition."""
-Answers = dict[TopicPartition, StampedOffset]
+Leader = tuple[int, int]
+"""The id of a broker, and the epoch in which it leads a partition: -1 where the metadata tells none."""
+
+
+class _Answer(ManyTimes, frozen=True):
+    """A record's offset and timestamp (-1 where there is none, or for an end of the log), and who led by then."""
+
+    offset: int
+    timestamp: int
+    leader: Leader
+
+
+Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
@@ -40,12 +58,13 @@ class Logs:
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
-        self._leaders: dict[TopicPartition, int] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._ends: Answers = {}
 
-    def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, int]:
+    def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
         """Remember who leads, as a Metadata answer says, and return it; a partition without a leader is left out."""
         leaders = {
-            TopicPartition(topic.name, partition.partition_index): partition.leader_id
+            TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
             for topic in topics
             for partition in topic.partitions
             if partition.leader_id >= 0
@@ -60,11 +79,22 @@ class Logs:
         ends: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, LogBounds]:
         """See `GroupReader.log_bounds`."""
+        doing = "reading the log's ends"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
             for known, timestamp in ((starts, _EARLIEST), (ends, _LATEST))
         ]
-        first, last = self._list_offsets(questions, doing="reading the log's ends")
+        first, last = self._list_offsets(questions, doing=doing)
+        # Whoever answered for the start leads now; a log that another one led by then may have been cut since.
+        doubtful = {
+            partition: _LATEST
+            for partition, answer in first.items()
+            if partition in ends and not self._reaches(partition, ends[partition], answer.leader)
+        }
+        if doubtful:
+            last |= self._list_offsets([doubtful], doing=doing)[0]
+            ends = {partition: end for partition, end in ends.items() if partition not in doubtful}
+        self._ends |= last
         found = {}
         for partition in partitions:
             start = first[partition].offset if partition in first else starts.get(partition)
@@ -73,12 +103,20 @@ class Logs:
                 found[partition] = LogBounds(start=start, end=end)
         return found
 
+    def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
+        """Return whether this very leader has told that the log reaches this offset: under it, an end moves on only."""
+        end = self._ends.get(partition)
+        return end is not None and end.leader == leader and offset <= end.offset
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
         [answers] = self._list_offsets([timestamps], doing="looking records up by time")
-        return {partition: None if found.offset < 0 else found for partition, found in answers.items()}
+        return {
+            partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
+            for partition, found in answers.items()
+        }
 
     def _list_offsets(self, questions: Sequence[Question], *, doing: str) -> list[Answers]:
         """Return what the leaders answer to each of these questions; a partition that none answers for is left out."""
@@ -98,7 +136,8 @@ class Logs:
                 open_questions = left()
             if topic_names := {partition.topic for question in open_questions for partition in question}:
                 # A no counts only from those that lead now.
-                await _ask(client, open_questions, self.learn(await wire.topics(client, topic_names)), answers)
+                leaders = self.learn(await wire.topics(client, topic_names))
+                await _ask(client, open_questions, leaders, answers)
             self._leaders = known | self._leaders
 
         if any(questions):
@@ -109,7 +148,7 @@ class Logs:
 async def _ask(
     client: KafkaAdminClient,
     questions: Sequence[Question],
-    leaders: Mapping[TopicPartition, int],
+    leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
     """Ask every leader all questions side by side, and add to the answers."""
@@ -118,11 +157,12 @@ async def _ask(
         led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         for partition, timestamp in question.items():
             if partition in leaders:
-                led[leaders[partition]][partition] = timestamp
-        for leader, of_leader in led.items():
-            asked.append((answered, client._manager.send(list_offsets(of_leader), node_id=leader)))
+                led[leaders[partition][0]][partition] = timestamp
+        for broker, of_broker in led.items():
+            request = list_offsets(of_broker, leaders)
+            asked.append((answered, client._manager.send(request, node_id=broker)))
     for answered, response in asked:
-        answered |= _listed_offsets(await response)
+        answered |= _listed_offsets(await response, leaders)
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
@@ -130,16 +170,19 @@ class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
 
     partition_index: int
     timestamp: int
-    current_leader_epoch: int = -1
+    current_leader_epoch: int
 
 
-def list_offsets(question: Question) -> Any:
-    """Return a ListOffsets request.
+def list_offsets(question: Question, leaders: Mapping[TopicPartition, Leader]) -> Any:
+    """Return a ListOffsets request, which a broker refuses that does not lead in the epoch known of it (KIP-320).
 
     The log end is what read_uncommitted sees, as Kafka's own tools count lag.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
-    asked = ((partition, _AskedOffset(partition.partition, timestamp)) for partition, timestamp in question.items())
+    asked = (
+        (partition, _AskedOffset(partition.partition, timestamp, leaders[partition][1]))
+        for partition, timestamp in question.items()
+    )
     return ListOffsetsRequest(
         isolation_level=0,
         topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in wire.by_topic(asked).items()],
@@ -148,17 +191,14 @@ def list_offsets(question: Question) -> Any:
     )
 
 
-def _listed_offsets(response: Any) -> Answers:
-    """Return the answers of a ListOffsets response, without the partitions that have an error of their own.
-
-    Where there is no such record, offset and timestamp are -1; an end of the log has timestamp -1.
-    """
+def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
+    """Return the answers of a ListOffsets response, without the partitions that have an error of their own."""
     found = {}
     for topic in response.topics:
         for answer in topic.partitions:
             if not answer.error_code:
                 partition = TopicPartition(topic.name, answer.partition_index)
-                found[partition] = StampedOffset(offset=answer.offset, timestamp=answer.timestamp)
+                found[partition] = _Answer(offset=answer.offset, timestamp=answer.timestamp, leader=leaders[partition])
                 continue
             error = kafka_errors.for_code(answer.error_code)
             if issubclass(error, _LEADER_CHANGES):

@@ -231,7 +231,9 @@ class GroupReader(OffsetsReader, Protocol):
         """Return both ends of each partition's log; a partition that does not exist or has no leader is left out.
 
         ends, starts: those that were read before, and are good enough: they are returned as they are, and not asked
-        for. A partition of which nothing is left to ask for is there, whatever has become of it.
+        for. But an end stands only where the leader that answers for the start has told this reader, in the same epoch
+        of its leadership (KIP-320), that the log reaches so far; else it is read anew: another leader may have cut the
+        log (an unclean election). A partition of which nothing is left to ask for is there, whatever has become of it.
         """
         ...
 

@@ -110,8 +110,8 @@ def read_group(
 
     ``known`` topics have been described just now: where these are all, none is described once more.
 
-    A log's end moves on. An offset that was committed within a former end is within the log's, so that those ends are
-    read anew that an offset lies beyond, and no others.
+    Under one leader a log's end moves on only. An offset that was committed within a former end is within the log's, so
+    that those ends are read anew that an offset lies beyond, and those of partitions with another leader since.
 
     Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
     """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.cluster.ports import LogBounds, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
@@ -164,6 +166,24 @@ def test_a_partition_without_a_leader_is_refused_by_name(brokers, cli):
     assert old.committed() == {}
     cli("migrate", "split.toml", "--yes")
     assert old.committed() == old.positions
+
+
+def test_the_end_of_a_log_that_an_unclean_election_has_cut_is_read_anew(brokers):
+    """A replica that was left behind leads when the other one is gone: what only that had is seen to be lost."""
+    _, first, second = brokers.sandbox.nodes
+    unclean = {"unclean.leader.election.enable": "true"}
+    partition = TopicPartition(brokers.create_topic("cut", 1, only_on=(first.node_id, second.node_id), **unclean), 0)
+    brokers.produce({partition: [f"kept-{number}" for number in range(10)]})
+    brokers.flush()
+    second.stop()
+    brokers.produce({partition: [f"lost-{number}" for number in range(10)]})
+    brokers.flush()
+    with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=brokers.bootstrap_servers, timeout=60))) as reader:
+        assert reader.log_bounds([partition]) == {partition: LogBounds(start=0, end=20)}
+        first.kill()
+        second.start()
+        until(lambda: brokers.leader(partition) == second.node_id, seconds=60)
+        assert reader.log_bounds([partition], {partition: 20}) == {partition: LogBounds(start=0, end=10)}
 
 
 @pytest.mark.parametrize("fault", ["rolling restart", "whole cluster gone and back"])

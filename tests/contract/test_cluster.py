@@ -123,14 +123,28 @@ def test_an_end_that_is_known_is_not_asked_for(world):
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
     first, second, third = (TopicPartition(topic, number) for number in (0, 1, 7))
-    assert world.writer.log_bounds([first, second, third], {first: 3, third: 1}) == {
-        first: LogBounds(start=2, end=3),
-        second: LogBounds(start=0, end=0),
-    }
+    assert world.writer.log_bounds([first])[first].end == 5
+    world.produce(topic, 0, 2)
+    for end in (3, 5):
+        assert world.writer.log_bounds([first, second, third], {first: end, third: 1}) == {
+            first: LogBounds(start=2, end=end),
+            second: LogBounds(start=0, end=0),
+        }
     assert world.writer.log_bounds([first, second, third], starts={first: 1, third: 1}) == {
-        first: LogBounds(start=1, end=5),
+        first: LogBounds(start=1, end=7),
         second: LogBounds(start=0, end=0),
     }
+
+
+def test_an_end_that_no_leader_has_told_is_asked_for(world):
+    """Whoever hands it in may have it from elsewhere; where the start is given, too, nothing is asked at all."""
+    topic = world.create_topic()
+    partition = TopicPartition(topic, 0)
+    world.produce(topic, 0, 5)
+    assert world.writer.log_bounds([partition], {partition: 3}) == {partition: LogBounds(start=0, end=5)}
+    assert world.writer.log_bounds([partition], {partition: 9}) == {partition: LogBounds(start=0, end=5)}
+    known = {partition: LogBounds(start=1, end=9)}
+    assert world.writer.log_bounds([partition], {partition: 9}, {partition: 1}) == known
 
 
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -63,17 +63,26 @@ class ThreeBrokers:
     def name(self, what: str) -> str:
         return f"{what}-{self._prefix}-{next(self._numbers)}"
 
-    def create_topic(self, what: str, partitions: int = 2, *, only_on: int | None = None) -> str:
-        """Make a topic with three replicas, or with one, on the broker of that id."""
+    def create_topic(
+        self, what: str, partitions: int = 2, *, only_on: int | Sequence[int] | None = None, **config: str
+    ) -> str:
+        """Make a topic with three replicas, or with fewer, on the broker of that id or those of these."""
         topic = self.name(what)
-        brokers = [node.node_id for node in self.sandbox.nodes] if only_on is None else [only_on]
+        ids = only_on or [node.node_id for node in self.sandbox.nodes]
+        brokers = [ids] if isinstance(ids, int) else [*ids]
         assignment = [[*brokers[i % 3 :], *brokers[: i % 3]] for i in range(partitions)]
-        config = {"min.insync.replicas": "2" if len(brokers) > 1 else "1"}
+        config = {"min.insync.replicas": str(max(1, len(brokers) - 1)), **config}
         new = NewTopic(topic, partitions, replica_assignment=assignment, config=config)
         persistently(lambda: self._admin.create_topics([new])[topic].result(_SECONDS))
         until(lambda: self._led(topic), seconds=_SECONDS)
         self._sizes[topic] = partitions
         return topic
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition, -1 where none does."""
+        described = persistently(lambda: self._admin.list_topics(partition.topic, timeout=_SECONDS))
+        leader: int = described.topics[partition.topic].partitions[partition.partition].leader
+        return leader
 
     def _led(self, topic: str) -> bool:
         described = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic]

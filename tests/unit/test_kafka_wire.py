@@ -19,16 +19,19 @@ FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPart
 
 @pytest.mark.parametrize("version", range(4, 6))
 def test_log_offsets_are_asked_for_as_kafka_python_does(version):
-    """Whatever version the broker knows, up to the last that is asked for."""
+    """Whatever version the broker knows, up to the last that is asked for; under the epoch that is known."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     own = {
         "t": [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)],
-        "größer": [topic.ListOffsetsPartition(partition_index=3, current_leader_epoch=-1, timestamp=99)],
+        "größer": [topic.ListOffsetsPartition(partition_index=3, current_leader_epoch=5, timestamp=99)],
     }
     wanted = ListOffsetsRequest(
-        replica_id=-1, isolation_level=0, topics=[topic(name=name, partitions=each) for name, each in own.items()]
+        replica_id=-1,
+        isolation_level=0,
+        topics=[topic(name=name, partitions=each) for name, each in own.items()],
     )
-    assert list_offsets({FIRST: -2, OTHER: 99}).encode(version) == wanted.encode(version)
+    asked = list_offsets({FIRST: -2, OTHER: 99}, {FIRST: (1, -1), OTHER: (1, 5)})
+    assert asked.encode(version) == wanted.encode(version)
 
 
 @pytest.mark.parametrize("version", range(6, 8))

@@ -1,0 +1,130 @@
+"""When the end of a log that was read before still counts: as long as nobody else has come to lead the partition."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import kafka.errors as kafka_errors
+import pytest
+from kafka.protocol.metadata import MetadataRequest
+
+from migrate_groups.cluster.kafka_log import Logs
+from migrate_groups.cluster.ports import LogBounds, TopicPartition
+
+PARTITION = TopicPartition("t", 0)
+
+
+class Cluster:
+    """One partition, led by ``leader`` in ``epoch``, which answers as brokers do; notes what it is asked."""
+
+    def __init__(self, epoch: int = 0) -> None:
+        self.leader, self.epoch, self.end = 1, epoch, 20
+        self.asked: list[str] = []
+        self.logs = Logs(self)
+        self.learn()
+
+    def learn(self) -> None:
+        """Have the metadata told, as every description of topics does."""
+        self.logs.learn(self._metadata().topics)
+
+    def run(self, request, *, doing: str):
+        """As `KafkaConnection.run`: what may mend is asked again."""
+        while True:
+            try:
+                return asyncio.run(request(SimpleNamespace(_manager=self)))
+            except kafka_errors.RetriableError as error:
+                self.asked.append(error.message)
+
+    def send(self, request, node_id: int | None = None) -> asyncio.Future:
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(self._answer(request, node_id))
+        return answer
+
+    def _answer(self, request, node_id: int | None):
+        if isinstance(request, MetadataRequest):
+            self.asked.append("metadata")
+            return self._metadata()
+        (topic,) = request.topics
+        (asked,) = topic.partitions
+        self.asked.append("start" if asked.timestamp == -2 else "end")
+        answer = SimpleNamespace(partition_index=0, error_code=0, timestamp=-1, offset=0)
+        if node_id != self.leader:
+            answer.error_code = kafka_errors.NotLeaderForPartitionError.errno
+        elif -1 != asked.current_leader_epoch < self.epoch:
+            answer.error_code = kafka_errors.FencedLeaderEpochError.errno
+        elif asked.current_leader_epoch > self.epoch:
+            answer.error_code = kafka_errors.UnknownLeaderEpochError.errno
+            self.epoch += 1  # it hears of its own election in the end
+        elif asked.timestamp == -1:
+            answer.offset = self.end
+        return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[answer])])
+
+    def _metadata(self):
+        partition = SimpleNamespace(partition_index=0, leader_id=self.leader, leader_epoch=self.epoch)
+        return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[partition])])
+
+    def bounds(self, **known: int) -> LogBounds:
+        """Return the partition's bounds; what was asked for them alone is in ``asked``."""
+        self.asked.clear()
+        given = {name: {PARTITION: offset} for name, offset in known.items()}
+        return self.logs.bounds([PARTITION], given.get("starts", {}), given.get("ends", {}))[PARTITION]
+
+
+@pytest.mark.parametrize("epoch", [-1, 0, 7])
+def test_an_end_stands_while_nobody_else_leads(epoch):
+    """The start alone is asked for, whatever was produced since."""
+    cluster = Cluster(epoch)
+    assert cluster.bounds() == LogBounds(start=0, end=20)
+    cluster.end = 30
+    cluster.learn()
+    assert cluster.bounds(ends=20) == LogBounds(start=0, end=20)
+    assert cluster.asked == ["start"]
+
+
+def test_an_end_that_this_reader_has_not_read_is_asked_for():
+    """Nobody has told this reader that the log reaches so far."""
+    cluster = Cluster()
+    assert cluster.bounds(ends=15) == LogBounds(start=0, end=20)
+    assert cluster.bounds(ends=25) == LogBounds(start=0, end=20)
+    assert cluster.bounds(ends=15) == LogBounds(start=0, end=15)
+
+
+@pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
+def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
+    """It may have cut the log, as the metadata of now says; brokers that tell no epoch, by its id alone."""
+    cluster = Cluster(min(epoch, 0))
+    cluster.bounds()
+    cluster.leader, cluster.epoch, cluster.end = leader, epoch, 10
+    cluster.learn()
+    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.asked == ["start", "end"]
+    assert cluster.bounds(ends=10) == LogBounds(start=0, end=10)
+    assert cluster.asked == ["start"]
+
+
+def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_after_it():
+    """What counts is that the leader of now has told that its log reaches so far."""
+    cluster = Cluster()
+    cluster.bounds()
+    cluster.epoch, cluster.end = 1, 10
+    cluster.learn()
+    cluster.bounds()
+    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+
+
+def test_a_leader_of_another_epoch_says_so():
+    """An election that the metadata did not tell of shows in the answer for the start."""
+    cluster = Cluster()
+    cluster.bounds()
+    cluster.epoch, cluster.end = 1, 10
+    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.asked == ["start", "FENCED_LEADER_EPOCH", "metadata", "start", "end"]
+
+
+def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
+    """The metadata of another broker may be ahead of it."""
+    cluster = Cluster(1)
+    cluster.epoch, cluster.end = 0, 10
+    assert cluster.bounds() == LogBounds(start=0, end=10)
+    assert "UNKNOWN_LEADER_EPOCH" in cluster.asked
