@@ -82,9 +82,21 @@ class InMemoryCluster:
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
         """Append records and the marker that ends their transaction; a consumer is handed them if it is a commit."""
+        with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
+            pass
+
+    @contextmanager
+    def transaction(
+        self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
+    ) -> Iterator[None]:
+        """As `transact`, with a transaction that is open for the length of a ``with`` block."""
         log = self._topics[topic][1][partition]
-        log.append(records + 1, timestamp)
-        log.unseen |= {log.end - 1} if commit else set(range(log.end - records - 1, log.end))
+        first = log.open_from = log.end
+        log.append(records, timestamp)
+        yield
+        log.open_from = None
+        log.append(1, timestamp)
+        log.unseen |= {log.end - 1, *(() if commit else range(first, first + records))}
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset."""
@@ -189,6 +201,10 @@ class InMemoryCluster:
             end = ends[partition] if stands else log.end
             found[partition] = LogBounds(start=starts.get(partition, log.start), end=end)
         return found
+
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        return {partition: log.stable_end for partition, log in self._led(partitions)}
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""

@@ -9,7 +9,10 @@ from migrate_groups.cluster.ports import StampedOffset
 
 @dataclass
 class Log:
-    """Timestamps by offset; ``unseen`` are those of markers and aborted records. ``epoch`` counts its leaders."""
+    """Timestamps by offset; ``unseen`` are those of markers and aborted records. ``epoch`` counts its leaders.
+
+    open_from: the first record of the transaction that is open; None where none is.
+    """
 
     start: int = 0
     end: int = 0
@@ -17,6 +20,12 @@ class Log:
     unseen: set[int] = field(default_factory=set)
     has_leader: bool = True
     epoch: int = 0
+    open_from: int | None = None
+
+    @property
+    def stable_end(self) -> int:
+        """How far a ``read_committed`` consumer gets."""
+        return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
         """Append records of one timestamp, in milliseconds since 1970."""
@@ -27,6 +36,7 @@ class Log:
         """Drop what is outside of a span: what was deleted before it, or lost behind it."""
         self.start, self.end = max(self.start, span.start), min(self.end, span.stop)
         self.timestamps = {offset: timestamp for offset, timestamp in self.timestamps.items() if offset in span}
+        self.unseen &= self.timestamps.keys()
 
     def first_in(self, span: range) -> StampedOffset | None:
         """Return the first record in a span that a consumer is handed."""

@@ -24,6 +24,7 @@ _FETCH_BYTES = 64 * 1024
 _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _EARLIEST, _LATEST = -2, -1
 _LEADER_CHANGES = (
     kafka_errors.NotLeaderForPartitionError,
@@ -108,6 +109,12 @@ class Logs:
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        question = dict.fromkeys(partitions, _LATEST)
+        [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
+        return {partition: answer.offset for partition, answer in answers.items()}
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
@@ -118,7 +125,9 @@ class Logs:
             for partition, found in answers.items()
         }
 
-    def _list_offsets(self, questions: Sequence[Question], *, doing: str) -> list[Answers]:
+    def _list_offsets(
+        self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
+    ) -> list[Answers]:
         """Return what the leaders answer to each of these questions; a partition that none answers for is left out."""
         answers: list[Answers] = [{} for _ in questions]
 
@@ -132,12 +141,12 @@ class Logs:
             known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
             open_questions = left()
             if all(question.keys() <= known.keys() for question in open_questions):
-                await _ask(client, open_questions, known, answers)
+                await _ask(client, open_questions, isolation, known, answers)
                 open_questions = left()
             if topic_names := {partition.topic for question in open_questions for partition in question}:
                 # A no counts only from those that lead now.
                 leaders = self.learn(await wire.topics(client, topic_names))
-                await _ask(client, open_questions, leaders, answers)
+                await _ask(client, open_questions, isolation, leaders, answers)
             self._leaders = known | self._leaders
 
         if any(questions):
@@ -148,6 +157,7 @@ class Logs:
 async def _ask(
     client: KafkaAdminClient,
     questions: Sequence[Question],
+    isolation: int,
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
@@ -156,10 +166,10 @@ async def _ask(
     for question, answered in zip(questions, answers, strict=True):
         led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         for partition, timestamp in question.items():
-            if partition in leaders:
-                led[leaders[partition][0]][partition] = timestamp
+            if leader := leaders.get(partition):
+                led[leader[0]][partition] = timestamp
         for broker, of_broker in led.items():
-            request = list_offsets(of_broker, leaders)
+            request = list_offsets(of_broker, leaders, isolation)
             asked.append((answered, client._manager.send(request, node_id=broker)))
     for answered, response in asked:
         answered |= _listed_offsets(await response, leaders)
@@ -173,10 +183,13 @@ class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
     current_leader_epoch: int
 
 
-def list_offsets(question: Question, leaders: Mapping[TopicPartition, Leader]) -> Any:
+def list_offsets(
+    question: Question, leaders: Mapping[TopicPartition, Leader], isolation: int = _READ_UNCOMMITTED
+) -> Any:
     """Return a ListOffsets request, which a broker refuses that does not lead in the epoch known of it (KIP-320).
 
-    The log end is what read_uncommitted sees, as Kafka's own tools count lag.
+    The log end is what read_uncommitted sees, as Kafka's own tools count lag; to read_committed it is the last stable
+    offset.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     asked = (
@@ -184,7 +197,7 @@ def list_offsets(question: Question, leaders: Mapping[TopicPartition, Leader]) -
         for partition, timestamp in question.items()
     )
     return ListOffsetsRequest(
-        isolation_level=0,
+        isolation_level=isolation,
         topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in wire.by_topic(asked).items()],
         min_version=1,
         max_version=_LAST_PLAIN_VERSION,

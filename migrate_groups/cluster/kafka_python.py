@@ -155,6 +155,10 @@ class KafkaPythonReader:
         """See `GroupReader.log_bounds`."""
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        return self._logs.stable_ends(partitions)
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """See `GroupReader.offsets_at`."""
         return self._logs.offsets_at(timestamps)

@@ -237,6 +237,14 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Return each partition's last stable offset, beyond which no ``read_committed`` consumer is handed anything.
+
+        It is the log's end, or the first record of a transaction that is open. A partition that does not exist or has
+        no leader is left out.
+        """
+        ...
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
         """Return each partition's first record with its timestamp or a later one; ``None`` where there is none.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -103,7 +103,7 @@ def cut_over(
     """
     options, baseline = shown.plan.options, shown.reading
     moved = sorted({change.topic for change in shown.plan.changes})
-    ends = EndsWhileConsumed.of(reader, baseline)
+    ends = EndsWhileConsumed.of(reader, baseline, options)
     # Once the members have left, a topic without a commit is no longer seen to be the group's.
     of_group = set(baseline.look.topics)
 
@@ -137,29 +137,45 @@ class EndsWhileConsumed:
 
     A partition without a commit starts there (``uncommitted = "end"``): nobody has seen what is produced after that.
     An end counts once a later look still finds a member there: one read after the last of them left, while others of
-    the group go on with other topics, would skip records.
+    the group go on with other topics, would skip records. And it counts only where no transaction was open below it,
+    whose records a ``read_committed`` member had not been handed by then.
     """
 
     reader: GroupReader
-    unproven: Mapping[TopicPartition, int]
+    partitions: Collection[TopicPartition]
     state: str = "Empty"
+    unproven: Mapping[TopicPartition, int] = field(default_factory=dict)
     proven: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(reader: GroupReader, baseline: Reading) -> EndsWhileConsumed:
-        """Return the ends of the baseline's partitions without a commit, which no later look has proved yet."""
-        without = [partition for partition, committed in baseline.look.committed.items() if committed is None]
-        ends = {partition: baseline.bounds[partition].end for partition in without if partition in baseline.bounds}
-        return EndsWhileConsumed(reader=reader, unproven=ends)
+    def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
+        """Return the ends of the baseline's partitions without a commit, which no later look has proved yet.
+
+        There is nothing to watch where the options want no ends.
+        """
+        ends = {
+            partition: baseline.bounds[partition].end
+            for partition, committed in baseline.look.committed.items()
+            if options.uncommitted == "end" and committed is None and partition in baseline.bounds
+        }
+        watching = EndsWhileConsumed(reader=reader, partitions=ends.keys())
+        watching._note(ends)
+        return watching
 
     def seen(self, look: Look) -> None:
         """Take note of a look at the group."""
         held = frozenset[str]().union(*(member.topics for member in look.description.members))
-        still = {partition: end for partition, end in self.unproven.items() if partition.topic in held}
+        still = [partition for partition in self.partitions if partition.topic in held]
         if still:
-            self.state, self.proven = look.description.state, {**self.proven, **still}
-            bounds = self.reader.log_bounds(list(still))
-            self.unproven = {**self.unproven, **{partition: ends.end for partition, ends in bounds.items()}}
+            proven = {partition: self.unproven[partition] for partition in still if partition in self.unproven}
+            self.state, self.proven = look.description.state, {**self.proven, **proven}
+            self._note({partition: bounds.end for partition, bounds in self.reader.log_bounds(still).items()})
+
+    def _note(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Note ends that have been read, where the last stable offset, which is read only now, is not before them."""
+        stable = self.reader.stable_ends(ends) if ends else {}
+        reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
+        self.unproven = {**self.unproven, **reached}
 
 
 def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Iterator[Row]:

@@ -111,7 +111,8 @@ def read_group(
     ``known`` topics have been described just now: where these are all, none is described once more.
 
     Under one leader a log's end moves on only. An offset that was committed within a former end is within the log's, so
-    that those ends are read anew that an offset lies beyond, and those of partitions with another leader since.
+    that those ends are read anew that an offset lies beyond, those of partitions without one, and those of partitions
+    with another leader since.
 
     Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
     """
@@ -120,7 +121,7 @@ def read_group(
     within = {
         partition: ends[partition]
         for partition, committed in look.committed.items()
-        if ends and partition in ends and (committed is None or committed.offset <= ends[partition])
+        if ends and partition in ends and committed is not None and committed.offset <= ends[partition]
     }
     return Reading(
         cluster_id=reader.cluster_id(),

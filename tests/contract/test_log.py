@@ -92,6 +92,22 @@ def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(worl
 
 
 @NEEDS_TRANSACTIONS
+def test_last_stable_offsets(world):
+    """The log's end, or the first record of a transaction that is open; what does not exist is left out."""
+    topic = world.create_topic(2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    world.produce(topic, 0, 3)
+    world.produce(topic, 1, 2)
+    with world.transaction(topic, 0, 5):
+        world.produce(topic, 0, 1)
+        assert world.writer.log_bounds([first]) == {first: LogBounds(start=0, end=9)}
+        asked = [first, second, TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
+        assert world.writer.stable_ends(asked) == {first: 3, second: 2}
+    assert world.writer.stable_ends([first]) == {first: 10}
+    assert world.writer.stable_ends([]) == {}
+
+
+@NEEDS_TRANSACTIONS
 def test_only_records_within_the_span_count(world):
     """Records at or after the end of the span are none of it; each partition has an answer of its own."""
     topic = world.create_topic(2)

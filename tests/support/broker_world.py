@@ -83,6 +83,14 @@ class BrokerWorld:
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
         """Append records and the marker that ends their transaction."""
+        with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
+            pass
+
+    @contextmanager
+    def transaction(
+        self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
+    ) -> Iterator[None]:
+        """As `transact`, with a transaction that is open for the length of a ``with`` block."""
         end = self._end(topic, partition) + records + 1
         producer = self.transactional_producer()
         producer.begin_transaction()
@@ -90,6 +98,7 @@ class BrokerWorld:
             value = f"{topic}-{partition}-{number}"
             producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
         assert producer.flush(_SECONDS) == 0  # an abort would take back what is still to be sent
+        yield
         (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
         until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is there
 

@@ -18,9 +18,10 @@ SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicP
 
 
 def cluster() -> InMemoryCluster:
-    """A topic of one partition with 20 records, to which the one member of group ``big`` is subscribed."""
+    """Group ``big``, with one member, has not committed on inv-0, which has 20 records, and is at 0 of inv-1."""
     made = InMemoryCluster()
-    made.create_topic("inv", 1)
+    made.create_topic("inv", 2)
+    made.commit("big", TopicPartition("inv", 1), 0)
     made.produce("inv", 0, 20)
     made.join("big", Member(member_id="a", client_id="a", host="/h", subscription=frozenset({"inv"})))
     return made
@@ -32,6 +33,12 @@ def migrate(made: InMemoryCluster, options: WriteOptions, *deeds) -> Prepared:
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
     return cut_over(made, SPEC, shown, clock, CutOver(wait=60, progress=lambda reasons, looks, seconds: None))
+
+
+def start(final: Prepared) -> int | None:
+    """Return where the new group starts on inv-0."""
+    (change,) = (change for change in final.plan.changes if change.topic_partition == PARTITION)
+    return change.after and change.after.offset
 
 
 NOW = WriteOptions(settle=0)
@@ -50,5 +57,46 @@ def test_an_election_that_loses_nothing_needed_is_no_obstacle():
     made = cluster()
     made.commit("big", PARTITION, 8)
     final = migrate(made, NOW, lambda: made.elect("inv", 0, 10))
-    assert final.reading.bounds == {PARTITION: LogBounds(start=0, end=10)}
-    assert [change.after and change.after.offset for change in final.plan.changes] == [8]
+    assert final.reading.bounds[PARTITION] == LogBounds(start=0, end=10)
+    assert start(final) == 8
+
+
+END = WriteOptions(uncommitted="end", settle=0)
+
+
+def test_an_end_moves_on_while_a_member_is_seen():
+    """What is produced while the old group consumes is not left to the new one, and is within the log."""
+    made = cluster()
+    assert start(migrate(made, END, lambda: made.produce("inv", 0, 7), lambda: None, lambda: None)) == 27
+
+
+def test_an_end_above_an_open_transaction_does_not_count():
+    """The member was not handed its records, and a new group that started behind them would not be either: refused."""
+    made = cluster()
+    with (
+        made.transaction("inv", 0, 5),
+        pytest.raises(Refused, match="and no transaction was open there: inv-0; --uncommitted start or leave"),
+    ):
+        migrate(made, END, lambda: None, lambda: None)
+
+
+def test_an_end_counts_once_the_transaction_below_it_has_ended():
+    """A later look finds it ended, and the one after that a member: what was in it has been the old group's."""
+    made = cluster()
+    transaction = made.transaction("inv", 0, 5)
+    transaction.__enter__()
+    assert start(migrate(made, END, lambda: transaction.__exit__(None, None, None), lambda: None)) == 26
+
+
+def test_an_end_from_before_a_transaction_began_counts():
+    """No record of the transaction lies before it, so that the new group gets all of them."""
+    made = cluster()
+    transaction = made.transaction("inv", 0, 5)
+    assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20
+
+
+def test_ends_that_nobody_wants_are_not_asked_for():
+    """With another option the old group is looked at, and its logs are not."""
+    made = cluster()
+    made.stable_ends = None  # to ask for one would be an error
+    assert start(migrate(made, WriteOptions(uncommitted="start", settle=0), lambda: None, lambda: None)) == 0

@@ -128,3 +128,13 @@ def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
     cluster.epoch, cluster.end = 0, 10
     assert cluster.bounds() == LogBounds(start=0, end=10)
     assert "UNKNOWN_LEADER_EPOCH" in cluster.asked
+
+
+def test_last_stable_offsets_prove_no_end():
+    """An end that was read before an election is not that of the log of which the last stable offset was read since."""
+    cluster = Cluster()
+    cluster.bounds()
+    cluster.epoch, cluster.end = 1, 10
+    cluster.learn()
+    assert cluster.logs.stable_ends([PARTITION]) == {PARTITION: 10}
+    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)

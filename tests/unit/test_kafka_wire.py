@@ -17,8 +17,9 @@ from migrate_groups.errors import Refused
 FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
 
 
+@pytest.mark.parametrize("isolation", [0, 1])
 @pytest.mark.parametrize("version", range(4, 6))
-def test_log_offsets_are_asked_for_as_kafka_python_does(version):
+def test_log_offsets_are_asked_for_as_kafka_python_does(version, isolation):
     """Whatever version the broker knows, up to the last that is asked for; under the epoch that is known."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     own = {
@@ -27,10 +28,10 @@ def test_log_offsets_are_asked_for_as_kafka_python_does(version):
     }
     wanted = ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=0,
+        isolation_level=isolation,
         topics=[topic(name=name, partitions=each) for name, each in own.items()],
     )
-    asked = list_offsets({FIRST: -2, OTHER: 99}, {FIRST: (1, -1), OTHER: (1, 5)})
+    asked = list_offsets({FIRST: -2, OTHER: 99}, {FIRST: (1, -1), OTHER: (1, 5)}, isolation)
     assert asked.encode(version) == wanted.encode(version)
 
 

@@ -86,13 +86,17 @@ def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
         return Check(name=name, verdict=Verdict.REFUSE, reason=f"{reason}; {advice}")
     if options.uncommitted == "refuse":
         advice = (
-            "--uncommitted start, end or leave says what they get; the new group's auto.offset.reset decides if left"
+            "--uncommitted start or leave, with migrate also end, says what they get; "
+            "the new group's auto.offset.reset decides if left"
         )
         return Check(name=name, verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
     if options.uncommitted == "end":
         late = {row.topic_partition for row in missing if end_while_a_member_was_seen(row) is None}
         if late:
-            reason = f"no log end was read while a member was seen: {some(late)}; --uncommitted start or leave"
+            reason = (
+                f"no log end was read while a member was seen and no transaction was open there: {some(late)}; "
+                "--uncommitted start or leave"
+            )
             return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
     return Check(name=name, verdict=Verdict.WARN, reason=f"{found}; uncommitted = {options.uncommitted}")
 
