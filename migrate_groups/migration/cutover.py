@@ -126,8 +126,8 @@ def cut_over(
         raise Refused(f"the group's topics changed since the plan was shown: {error}; nothing was written") from None
     rows = _added_from_their_start(_as_the_earlier_run_knew(shared, how.earlier, options), baseline)
     plan, _ = plan_of_rows(reader, rows, options, how.earlier, shown.surroundings, reading)
-    _refuse_other_topics(shown.plan, plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
+    _refuse_other_topics(shown.plan, plan)
     return replace(shown, rows=rows, plan=plan, reading=reading)
 
 
