@@ -67,12 +67,6 @@ class Undetermined(MigrateGroupsError):
     exit_code = 7
 
 
-class Interrupted(MigrateGroupsError):
-    """A person has stopped the command; what was written by then is in the receipt."""
-
-    exit_code = 130
-
-
 class MissingDependency(MigrateGroupsError):
     """Something that this command needs is not installed (an extra of this package, or Java)."""
 

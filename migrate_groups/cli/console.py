@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+import typer
+
 from migrate_groups.text import one_line
 
 if TYPE_CHECKING:
@@ -49,6 +51,15 @@ def talk(*lines: RenderableType) -> None:
 def show(*lines: RenderableType) -> None:
     """Print data, on stdout."""
     _print(sys.stdout, lines)
+
+
+def confirm(question: str) -> bool:
+    """Ask on stderr, and return the answer. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`, as they do elsewhere."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        sys.stderr.write("\n")  # the question's line has not ended
+        raise KeyboardInterrupt from None
 
 
 def who_is_there() -> Progress:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate_groups.cli import options
+from migrate_groups.cli import options, written
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import SystemClock, load_table, show, talk, warn_of_hidden_topics
+from migrate_groups.cli.console import SystemClock, confirm, load_table, show, talk, warn_of_hidden_topics
 from migrate_groups.errors import Refused
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import counted, some
@@ -97,9 +97,10 @@ def delete(
 
         _show_what_would_go(writer, group)
         if not yes:
-            if not typer.confirm(f"Delete group {group}?", err=True):
+            if not confirm(f"Delete group {group}?"):
                 raise Refused("the answer was no; nothing was deleted")
             what_would_go(writer, group, SystemClock())  # somebody may have joined during the question
+        written.begin(f"group {group} may be gone: migrate-groups describe {shlex.quote(group)} tells")
         delete_group(writer, group)
     show(f"deleted: {group}")
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from migrate_groups.cli.console import SystemClock, show, talk
+from migrate_groups.cli import written
+from migrate_groups.cli.console import SystemClock, confirm, show, talk
 from migrate_groups.cli.plans import show_table
-from migrate_groups.errors import Interrupted, InvalidInput, PartlyApplied, Refused, UsageError
+from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
@@ -94,6 +93,7 @@ class Journal:
             if self._recorded is None:
                 raise
             self.failure = f"the receipt could not be kept: {error}"
+        written.begin(self.failure or f"{self.path} says what was written; the same command goes on")
         self._recorded = receipt
 
     def keep(self, keep: Callable[[Receipt], object], receipt: Receipt) -> None:
@@ -129,11 +129,8 @@ def agree(
     show_plan(plan)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
     number = len(plan.to_write())
-    try:
-        if not yes and (number or provisional) and not typer.confirm(f"Write {counted(number, 'offset')}?", err=True):
-            raise Refused("the answer was no; nothing was written")
-    except typer.Abort:
-        raise Interrupted("interrupted at the question; nothing was written") from None
+    if not yes and (number or provisional) and not confirm(f"Write {counted(number, 'offset')}?"):
+        raise Refused("the answer was no; nothing was written")
 
 
 def carry_out(
@@ -154,19 +151,16 @@ def carry_out(
     clock = SystemClock()
     witness = None if plan.options.witness == "none" else second
     earlier = journal.earlier(plan)
-    try:
-        receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier, journal.purpose)
-        if receipt.is_whole:
-            talk(done)
-        journal.keep(keep, receipt)
-        if not receipt.is_whole:
-            return receipt
-        if plan.options.guard and any(change.source_group for change in plan.changes):
-            talk(f"the old group is watched for {plan.options.guard:g} s")
-            receipt = guard(writer, receipt, plan.options.guard, clock)
-            journal.record(receipt)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {journal.path} says what was written; the same command goes on") from None
+    receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier, journal.purpose)
+    if receipt.is_whole:
+        talk(done)
+    journal.keep(keep, receipt)
+    if not receipt.is_whole:
+        return receipt
+    if plan.options.guard and any(change.source_group for change in plan.changes):
+        talk(f"the old group is watched for {plan.options.guard:g} s")
+        receipt = guard(writer, receipt, plan.options.guard, clock)
+        journal.record(receipt)
     return receipt
 
 

@@ -89,6 +89,7 @@ class CliHere(Cli):
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         status = 0
         with (
+            _signals_kept(),
             mock.patch.dict(os.environ, self.environment, clear=True),
             mock.patch.object(sys, "argv", command),
             mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode())))),
@@ -102,6 +103,17 @@ class CliHere(Cli):
                 status = int(exit_.code or 0)
         said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
         return status, said, complained
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Put back what signals meant: a process that has run a command has no other use for them."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_groups.cli.app import command_line
+from migrate_groups.cli.commands import command_line
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cluster.client_properties import java_properties, parse_properties, understand
 from migrate_groups.cluster.jaas import parse_jaas

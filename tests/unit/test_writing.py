@@ -11,9 +11,8 @@ from migrate_groups.cli import ways_back, writing
 from migrate_groups.cli.writing import Journal, agree
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.errors import Interrupted, Refused
+from migrate_groups.errors import Refused
 from migrate_groups.files import receipt_json
-from migrate_groups.migration import write
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import apply_plan
@@ -31,7 +30,7 @@ NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())
 def questions(monkeypatch) -> list[str]:
     """The questions that were asked; each is answered with no."""
     asked: list[str] = []
-    monkeypatch.setattr(writing.typer, "confirm", lambda text, **_: asked.append(text))
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
     return asked
 
 
@@ -138,26 +137,3 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     with pytest.raises(Refused, match="the old group has the topics again"):
         ways_back.delete_offsets(path, bootstrap_server="x", timeout="1s", yes=True)
     assert made.committed("old", [PARTITION])[PARTITION].offset == 5
-
-
-def test_ctrl_c_at_the_question(tmp_path, monkeypatch):
-    """Exit 130, and it is said that nothing was written."""
-
-    def abort(*_, **__):
-        raise typer.Abort
-
-    monkeypatch.setattr(writing.typer, "confirm", abort)
-    with pytest.raises(Interrupted, match="nothing was written"):
-        agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False, provisional=True)
-
-
-def test_ctrl_c_after_the_write_names_the_receipt(tmp_path, monkeypatch):
-    """Whoever interrupts the guard is told where it stands what was written."""
-
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    made = InMemoryCluster()
-    monkeypatch.setattr(write, "look_at_sources", interrupt)
-    with pytest.raises(Interrupted, match=r"r\.json says what was written"):
-        writing.carry_out(made, made, NOTHING, Journal(tmp_path / "r.json", HAND_OVER), "done")

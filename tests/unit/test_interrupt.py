@@ -1,0 +1,180 @@
+"""Ctrl-C: exit 130, and one line that says what was written, wherever it comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+import typer
+
+from migrate_groups.cli import cutover, replay, ways_back, write, writing
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import tables
+from migrate_groups.migration import guard, prepare
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.show import terminal
+from tests.support.cli import CliHere
+from tests.support.clock import FakeClock
+
+PARTITION = TopicPartition("t", 0)
+SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
+APPLY = ("apply", "split.csv", "--settle", "0s", "--guard", "1ms", "--yes", "--receipt", "receipt.json")
+MIGRATE = ("migrate", "split.toml", "--yes")
+NOTHING = "interrupted; nothing was written to the cluster\n"
+WRITTEN = "interrupted; receipt.json says what was written; the same command goes on\n"
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+class Connected(CliHere):
+    """The command line, connected to a cluster in memory, where group ``old`` stands at 5 of 10 records."""
+
+    def __init__(self, folder, monkeypatch) -> None:
+        super().__init__(folder)
+        self.cluster = InMemoryCluster()
+        self.cluster.create_topic("t", 1)
+        self.cluster.produce("t", 0, 10)
+        self.cluster.commit("old", PARTITION, 5)
+        self.at_the_close = lambda: None
+        taken = take_snapshot(self.cluster, ["old"], FakeClock())
+        tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), folder / "split.csv")
+        (folder / "split.toml").write_text(SPEC)
+
+        @contextmanager
+        def open_writer(_):
+            try:
+                yield self.cluster, self.cluster
+            finally:
+                self.at_the_close()
+
+        for module in (write, cutover, ways_back, replay):
+            monkeypatch.setattr(module, "open_writer", open_writer)
+            monkeypatch.setattr(module, "open_reader", lambda _: nullcontext(self.cluster))
+
+    def interrupted(self, *command: str) -> str:
+        """Run a command that is interrupted, and return what it said last."""
+        return self(*command, code=130).stderr.splitlines(keepends=True)[-1]
+
+    def offset(self, group: str) -> int | None:
+        found = self.cluster.committed(group, [PARTITION])[PARTITION]
+        return found and found.offset
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "said", "offset"),
+    [
+        (prepare, "plan_at_the_write", NOTHING, None),
+        (guard, "guard", WRITTEN, 5),
+        (terminal, "receipt", WRITTEN, 5),
+    ],
+)
+def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
+    """Before the write, during the guard, while the receipt is shown: nothing was written, or the receipt says what."""
+    monkeypatch.setattr(module, name, interrupt)
+    assert cli.interrupted(*APPLY) == said
+    assert cli.offset("new") == offset
+
+
+@pytest.mark.parametrize("command", [APPLY, MIGRATE])
+def test_while_clients_are_closed(cli, command):
+    """The write is over by then: the receipt says what was written, and the same command goes on."""
+    cli.at_the_close = interrupt
+    said = cli.interrupted(*command)
+    assert said.endswith("receipt.json says what was written; the same command goes on\n")
+    assert cli.offset("new") == 5
+    cli.at_the_close = lambda: None
+    cli(*command)
+
+
+def test_a_second_one(cli, monkeypatch):
+    """Whoever presses Ctrl-C again while the first one has clients closed learns the same."""
+    monkeypatch.setattr(guard, "guard", interrupt)
+    cli.at_the_close = interrupt
+    assert cli.interrupted(*APPLY) == WRITTEN
+
+
+def test_while_a_hold_is_released(cli, monkeypatch):
+    """The write is over by then, too."""
+    held = cli.cluster.held
+
+    @contextmanager
+    def held_until_interrupted(group):
+        with held(group) as each:
+            yield each
+        interrupt()
+
+    monkeypatch.setattr(cli.cluster, "held", held_until_interrupted)
+    assert "receipt.json says what was written" in cli.interrupted(*MIGRATE, "--hold")
+    assert cli.offset("new") == 5
+
+
+def test_a_way_back_names_its_own_receipt(cli, monkeypatch):
+    """What a rollback wrote stands in the rollback's receipt."""
+    cli(*APPLY)
+    monkeypatch.setattr(terminal, "receipt", interrupt)
+    said = cli.interrupted("rollback", "receipt.json", "--yes")
+    assert said == "interrupted; receipt.rollback.json says what was written; the same command goes on\n"
+    assert cli.offset("new") is None
+
+
+def test_an_earlier_command_in_this_process_is_none_of_this_one(cli, monkeypatch):
+    """What was written is told of the command that was interrupted."""
+    cli(*APPLY)
+    monkeypatch.setattr(prepare, "plan_at_the_write", interrupt)
+    assert cli.interrupted(*APPLY) == NOTHING
+
+
+@pytest.mark.parametrize("command", [(*APPLY[:-3], *APPLY[-2:]), MIGRATE[:-1], ("delete", "old")])
+def test_at_the_question(cli, monkeypatch, command):
+    """Ctrl-C and Ctrl-D at a question are an interrupt: one line below the question, and exit 130."""
+
+    def abort(*_, **__):
+        raise typer.Abort
+
+    monkeypatch.setattr(typer, "confirm", abort)
+    monkeypatch.setattr(writing, "check_can_ask", lambda **_: None)
+    for module in (write, cutover):
+        monkeypatch.setattr(module, "check_can_ask", lambda **_: None)
+    done = cli(*command, code=130)
+    assert done.stderr.endswith(f"\n{NOTHING}")
+    assert "Abort" not in done.stderr
+    assert cli.offset("old") == 5
+
+
+def test_while_a_group_is_deleted(cli, monkeypatch):
+    """There is no receipt of that: it is said that nobody can tell, and what tells."""
+    monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
+    assert cli.interrupted("delete", "old", "--yes") == (
+        "interrupted; group old may be gone: migrate-groups describe old tells\n"
+    )
+
+
+def test_while_the_commands_are_imported(cli, monkeypatch):
+    """Also before a command has begun it is one line, and no traceback."""
+
+    class Interrupting:
+        def find_spec(self, name, *_):
+            if name == "migrate_groups.cli.commands":
+                interrupt()
+
+    monkeypatch.delitem(sys.modules, "migrate_groups.cli.commands", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert cli.interrupted("--version") == NOTHING
+
+
+def test_the_entry_imports_nothing_slow():
+    """What takes a while to import is imported where Ctrl-C is caught."""
+    code = "import sys, migrate_groups.cli.app; sys.exit(bool({'typer', 'rich', 'msgspec'} & {*sys.modules}))"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
