@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,7 +52,6 @@ def sandbox(
 
     Example: migrate-groups sandbox
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
     from migrate_groups.sandbox.broker import start_sandbox
 
@@ -83,10 +80,6 @@ def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[
         return fetch_jars(java=java, cache=user_cache(), version=version, mirror=mirror, report=report), java
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files stay.")] = Path(
         "demo-out"
@@ -102,7 +95,6 @@ def demo(
 
     Example: migrate-groups demo
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     _empty_folder(output)
     jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
     from migrate_groups.demo.story import Story

@@ -14,6 +14,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import running
 from tests.support.old_group import Old
+from tests.support.processes import children_of, gone
 from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
@@ -309,6 +310,22 @@ def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
     assert process.returncode == 130, err
     assert "interrupted; nothing was written" in err
     assert world.committed(old.pay_group) == {}
+
+
+def test_sigterm_during_the_guard_lets_go_of_the_old_group(cli, world):
+    """What stops a pod leaves no hold, no child process, and a line that names the receipt."""
+    old = Old(cli, world)
+    with running(cli, "migrate", "split.toml", "--yes", "--hold", "--guard", "60s") as process:
+        assert any("is watched for 60 s" in line for line in process.stderr)
+        children = children_of(process.pid)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert err == "interrupted; split.toml.run/receipt.json says what was written; the same command goes on\n"
+    assert children or sys.platform != "linux"
+    until(lambda: all(map(gone, children)))
+    assert outcomes(cli) == {"confirmed"}
+    world.leave(world.join(old.group, old.pay))
 
 
 def test_rollback_restores_the_pre_image(cli, world):

@@ -17,13 +17,18 @@ def gone(pid: int) -> bool:
         return True
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started (Linux; elsewhere none)."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
 def crash_children(pid: int, number: int) -> int:
     """Send a signal to the processes that a process has started, and return how many there were (Linux)."""
-    try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return 0
+    found = children_of(pid)
     for child in found:
         with suppress(ProcessLookupError):
-            os.kill(int(child), number)
+            os.kill(child, number)
     return len(found)

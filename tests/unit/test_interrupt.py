@@ -1,7 +1,9 @@
-"""Ctrl-C: exit 130, and one line that says what was written, wherever it comes."""
+"""Ctrl-C, SIGTERM and SIGHUP: exit 130, and one line that says what was written, wherever it comes."""
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
@@ -18,7 +20,7 @@ from migrate_groups.migration import guard, prepare
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.show import terminal
-from tests.support.cli import CliHere
+from tests.support.cli import Cli, CliHere, running
 from tests.support.clock import FakeClock
 
 PARTITION = TopicPartition("t", 0)
@@ -178,3 +180,48 @@ def test_the_entry_imports_nothing_slow():
     """What takes a while to import is imported where Ctrl-C is caught."""
     code = "import sys, migrate_groups.cli.app; sys.exit(bool({'typer', 'rich', 'msgspec'} & {*sys.modules}))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.fixture
+def silent():
+    """A listener that takes a connection and never says a word; its address, and what awaits a connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        yield f"127.0.0.1:{server.getsockname()[1]}", server.accept
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_broker_is_silent(tmp_path, silent, how):
+    """Whichever signal stops a command: one line, exit 130."""
+    address, accept = silent
+    with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
+        connection, _ = accept()
+        with connection:
+            process.send_signal(how)
+            _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, NOTHING)
+
+
+def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
+    """The second SIGTERM of `timeout` does not break off what the first one makes the command let go of."""
+    released = []
+
+    def stopped_again():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        released.append(True)
+
+    cli.at_the_close = stopped_again
+    monkeypatch.setattr(guard, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
+    assert cli.interrupted(*APPLY) == WRITTEN
+    assert released
+
+
+def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
+    """SIGHUP does nothing to a command under nohup."""
+    monkeypatch.setattr(guard, "guard", lambda _, receipt, *__: (signal.raise_signal(signal.SIGHUP), receipt)[1])
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        cli(*APPLY)
+    finally:
+        signal.signal(signal.SIGHUP, before)
