@@ -10,12 +10,13 @@ import signal
 import sys
 from types import FrameType
 
-from migrate_groups.cli import written
+from migrate_groups.cli import streams, written
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.text import one_line
 
 # Garbage is looked for less often: of a cut-over of 10,000 partitions that took a fifth (measured).
 _COLLECTED = (1_000_000, 20, 100)
+_UNEXPECTED, _CHANGES = 1, 10
 _INTERRUPTED = 130  # also what Typer makes of Ctrl-C, without a word
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -31,7 +32,8 @@ def main() -> None:
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
         written.forget()
-        code = _run()
+        streams.open_streams()
+        code = _heard(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
@@ -53,6 +55,20 @@ def _run() -> int:
     except SystemExit as end:  # the end of every command for Typer
         return int(end.code or 0)
     return 0
+
+
+def _heard(code: int) -> int:
+    """Return the exit code, and say it where stdout could not be written whole: a document that is not is a failure.
+
+    Not after a write to the cluster: then its outcome is what counts. A reader that has left needs no word.
+    """
+    lost = streams.stdout_lost()
+    if lost is None:
+        return code
+    fails = code in (0, _CHANGES) and not written.begun()
+    if not isinstance(lost, BrokenPipeError):
+        sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
+    return _UNEXPECTED if fails else code
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -310,6 +311,28 @@ def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
     assert process.returncode == 130, err
     assert "interrupted; nothing was written" in err
     assert world.committed(old.pay_group) == {}
+
+
+def test_a_reader_that_leaves_changes_nothing_but_what_is_heard(cli, world):
+    """``2>&1 | head -3``: written, read back, all files kept, exit 0."""
+    old = Old(cli, world)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "migrate_groups", "migrate", "split.toml", "--yes", "--guard", "1ms"],
+        cwd=cli.folder,
+        env=cli.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=writer,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+    assert outcomes(cli) == {"confirmed"}
+    assert (cli.folder / "split.toml.run" / "after.parquet").exists()
 
 
 def test_sigterm_during_the_guard_lets_go_of_the_old_group(cli, world):

@@ -6,27 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import typer
 
-from migrate_groups.cli import cutover, replay, ways_back, write, writing
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import tables
+from migrate_groups.cli import cutover, write, writing
 from migrate_groups.migration import guard, prepare
-from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.show import terminal
-from tests.support.cli import Cli, CliHere, running
-from tests.support.clock import FakeClock
+from tests.support.cli import Cli, running
+from tests.support.connected import APPLY, MIGRATE, Connected
 
-PARTITION = TopicPartition("t", 0)
-SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
-APPLY = ("apply", "split.csv", "--settle", "0s", "--guard", "1ms", "--yes", "--receipt", "receipt.json")
-MIGRATE = ("migrate", "split.toml", "--yes")
 NOTHING = "interrupted; nothing was written to the cluster\n"
 WRITTEN = "interrupted; receipt.json says what was written; the same command goes on\n"
 
@@ -35,38 +26,9 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-class Connected(CliHere):
-    """The command line, connected to a cluster in memory, where group ``old`` stands at 5 of 10 records."""
-
-    def __init__(self, folder, monkeypatch) -> None:
-        super().__init__(folder)
-        self.cluster = InMemoryCluster()
-        self.cluster.create_topic("t", 1)
-        self.cluster.produce("t", 0, 10)
-        self.cluster.commit("old", PARTITION, 5)
-        self.at_the_close = lambda: None
-        taken = take_snapshot(self.cluster, ["old"], FakeClock())
-        tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), folder / "split.csv")
-        (folder / "split.toml").write_text(SPEC)
-
-        @contextmanager
-        def open_writer(_):
-            try:
-                yield self.cluster, self.cluster
-            finally:
-                self.at_the_close()
-
-        for module in (write, cutover, ways_back, replay):
-            monkeypatch.setattr(module, "open_writer", open_writer)
-            monkeypatch.setattr(module, "open_reader", lambda _: nullcontext(self.cluster))
-
-    def interrupted(self, *command: str) -> str:
-        """Run a command that is interrupted, and return what it said last."""
-        return self(*command, code=130).stderr.splitlines(keepends=True)[-1]
-
-    def offset(self, group: str) -> int | None:
-        found = self.cluster.committed(group, [PARTITION])[PARTITION]
-        return found and found.offset
+def last_word(cli: Connected, *command: str) -> str:
+    """Run a command that is interrupted, and return what it said last."""
+    return cli(*command, code=130).stderr.splitlines(keepends=True)[-1]
 
 
 @pytest.fixture
@@ -85,7 +47,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
     """Before the write, during the guard, while the receipt is shown: nothing was written, or the receipt says what."""
     monkeypatch.setattr(module, name, interrupt)
-    assert cli.interrupted(*APPLY) == said
+    assert last_word(cli, *APPLY) == said
     assert cli.offset("new") == offset
 
 
@@ -93,7 +55,7 @@ def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, modul
 def test_while_clients_are_closed(cli, command):
     """The write is over by then: the receipt says what was written, and the same command goes on."""
     cli.at_the_close = interrupt
-    said = cli.interrupted(*command)
+    said = last_word(cli, *command)
     assert said.endswith("receipt.json says what was written; the same command goes on\n")
     assert cli.offset("new") == 5
     cli.at_the_close = lambda: None
@@ -104,7 +66,7 @@ def test_a_second_one(cli, monkeypatch):
     """Whoever presses Ctrl-C again while the first one has clients closed learns the same."""
     monkeypatch.setattr(guard, "guard", interrupt)
     cli.at_the_close = interrupt
-    assert cli.interrupted(*APPLY) == WRITTEN
+    assert last_word(cli, *APPLY) == WRITTEN
 
 
 def test_while_a_hold_is_released(cli, monkeypatch):
@@ -118,7 +80,7 @@ def test_while_a_hold_is_released(cli, monkeypatch):
         interrupt()
 
     monkeypatch.setattr(cli.cluster, "held", held_until_interrupted)
-    assert "receipt.json says what was written" in cli.interrupted(*MIGRATE, "--hold")
+    assert "receipt.json says what was written" in last_word(cli, *MIGRATE, "--hold")
     assert cli.offset("new") == 5
 
 
@@ -126,7 +88,7 @@ def test_a_way_back_names_its_own_receipt(cli, monkeypatch):
     """What a rollback wrote stands in the rollback's receipt."""
     cli(*APPLY)
     monkeypatch.setattr(terminal, "receipt", interrupt)
-    said = cli.interrupted("rollback", "receipt.json", "--yes")
+    said = last_word(cli, "rollback", "receipt.json", "--yes")
     assert said == "interrupted; receipt.rollback.json says what was written; the same command goes on\n"
     assert cli.offset("new") is None
 
@@ -135,7 +97,7 @@ def test_an_earlier_command_in_this_process_is_none_of_this_one(cli, monkeypatch
     """What was written is told of the command that was interrupted."""
     cli(*APPLY)
     monkeypatch.setattr(prepare, "plan_at_the_write", interrupt)
-    assert cli.interrupted(*APPLY) == NOTHING
+    assert last_word(cli, *APPLY) == NOTHING
 
 
 @pytest.mark.parametrize("command", [(*APPLY[:-3], *APPLY[-2:]), MIGRATE[:-1], ("delete", "old")])
@@ -146,8 +108,7 @@ def test_at_the_question(cli, monkeypatch, command):
         raise typer.Abort
 
     monkeypatch.setattr(typer, "confirm", abort)
-    monkeypatch.setattr(writing, "check_can_ask", lambda **_: None)
-    for module in (write, cutover):
+    for module in (writing, write, cutover):
         monkeypatch.setattr(module, "check_can_ask", lambda **_: None)
     done = cli(*command, code=130)
     assert done.stderr.endswith(f"\n{NOTHING}")
@@ -158,7 +119,7 @@ def test_at_the_question(cli, monkeypatch, command):
 def test_while_a_group_is_deleted(cli, monkeypatch):
     """There is no receipt of that: it is said that nobody can tell, and what tells."""
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
-    assert cli.interrupted("delete", "old", "--yes") == (
+    assert last_word(cli, "delete", "old", "--yes") == (
         "interrupted; group old may be gone: migrate-groups describe old tells\n"
     )
 
@@ -173,7 +134,7 @@ def test_while_the_commands_are_imported(cli, monkeypatch):
 
     monkeypatch.delitem(sys.modules, "migrate_groups.cli.commands", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    assert cli.interrupted("--version") == NOTHING
+    assert last_word(cli, "--version") == NOTHING
 
 
 def test_the_entry_imports_nothing_slow():
@@ -213,7 +174,7 @@ def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
 
     cli.at_the_close = stopped_again
     monkeypatch.setattr(guard, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
-    assert cli.interrupted(*APPLY) == WRITTEN
+    assert last_word(cli, *APPLY) == WRITTEN
     assert released
 
 

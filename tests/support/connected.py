@@ -1,0 +1,49 @@
+"""The command line in this process, connected to a cluster in memory."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+
+from migrate_groups.cli import cutover, replay, ways_back, write
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.files import tables
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.regroup import name_groups
+from tests.support.cli import CliHere
+from tests.support.clock import FakeClock
+
+PARTITION = TopicPartition("t", 0)
+SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'
+APPLY = ("apply", "split.csv", "--settle", "0s", "--guard", "1ms", "--yes", "--receipt", "receipt.json")
+MIGRATE = ("migrate", "split.toml", "--yes")
+
+
+class Connected(CliHere):
+    """The command line, connected to a cluster in memory, where group ``old`` stands at 5 of 10 records."""
+
+    def __init__(self, folder, monkeypatch) -> None:
+        super().__init__(folder)
+        self.cluster = InMemoryCluster()
+        self.cluster.create_topic("t", 1)
+        self.cluster.produce("t", 0, 10)
+        self.cluster.commit("old", PARTITION, 5)
+        self.at_the_close = lambda: None
+        taken = take_snapshot(self.cluster, ["old"], FakeClock())
+        tables.save(name_groups(taken, ["new"], fan_out=False, restore=False), folder / "split.csv")
+        (folder / "split.toml").write_text(SPEC)
+
+        @contextmanager
+        def open_writer(_):
+            try:
+                yield self.cluster, self.cluster
+            finally:
+                self.at_the_close()
+
+        for module in (write, cutover, ways_back, replay):
+            monkeypatch.setattr(module, "open_writer", open_writer)
+            monkeypatch.setattr(module, "open_reader", lambda _: nullcontext(self.cluster))
+
+    def offset(self, group: str) -> int | None:
+        found = self.cluster.committed(group, [PARTITION])[PARTITION]
+        return found and found.offset

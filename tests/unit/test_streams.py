@@ -1,0 +1,163 @@
+"""stdout and stderr that are lost: what a command says never changes what it does, and the exit code tells."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOWrapper
+
+import pytest
+
+from migrate_groups.cli import app
+from migrate_groups.cli.console import show
+from migrate_groups.cli.streams import Outlet, open_streams
+from migrate_groups.migration import guard
+from tests.support.cli import Cli
+from tests.support.connected import APPLY, MIGRATE, Connected
+
+FULL = "stdout could not be written: No space left on device\n"
+DRY = ("apply", "split.csv", "--dry-run", "--settle", "0s")
+FILES = {"spec.toml", "plan.json", "offsets.csv", "receipt.json", "before.parquet", "split.parquet", "after.parquet"}
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def outlet(number: int) -> TextIOWrapper:
+    return TextIOWrapper(Outlet(number, "w", closefd=False), "utf-8", line_buffering=True)
+
+
+@contextmanager
+def pipe_without_a_reader():
+    """The end of a pipe whose reader has left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
+@pytest.fixture
+def unheard(monkeypatch):
+    """Nothing of what commands say in this process is heard."""
+
+    def main():
+        with pipe_without_a_reader() as number, redirect_stdout(outlet(number)), redirect_stderr(outlet(number)):
+            app.main()
+
+    monkeypatch.setattr("tests.support.cli.main", main)
+
+
+def test_a_write_that_nobody_hears_of_is_brought_to_its_end(cli, unheard, monkeypatch):
+    """Written, read back, all files kept, the old group watched: exit 0."""
+    watched, watch = [], guard.guard
+    monkeypatch.setattr(guard, "guard", lambda *arguments: (watched.append(True), watch(*arguments))[1])
+    cli(*MIGRATE)
+    assert cli.offset("new") == 5
+    assert watched
+    assert {path.name for path in (cli.folder / "split.toml.run").iterdir()} >= FILES
+
+
+@pytest.mark.usefixtures("unheard")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (APPLY, 0),
+        (DRY, 1),
+        ((*DRY, "--detailed-exitcode"), 1),
+        ((*DRY, "--format", "json"), 1),
+        (("apply", "none.csv", "--yes"), 2),
+        (("delete", "old", "--yes"), 0),
+        (("delete", "none", "--yes"), 3),
+    ],
+)
+def test_the_exit_code_is_that_of_a_writes_outcome_and_never_0_for_a_lost_document(cli, command, code):
+    """After a write its outcome counts; a failure stays what it is; what only shows something has failed."""
+    cli(*command, code=code)
+
+
+def test_a_write_whose_plan_could_not_be_shown_says_so(cli, monkeypatch):
+    """It is done: a warning, and exit 0."""
+
+    def main():
+        with open("/dev/full", "wb", buffering=0) as full, redirect_stdout(outlet(full.fileno())):  # noqa: PTH123
+            app.main()
+
+    monkeypatch.setattr("tests.support.cli.main", main)
+    assert cli(*APPLY).stderr.endswith(f"warning: {FULL}")
+    assert cli.offset("new") == 5
+
+
+def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, str, str]:
+    """Run a shell's command line, in which ``$M`` is the program; return exit code, stdout and stderr."""
+    environ = cli.environment | {"M": f"{sys.executable} -m migrate_groups"} | environment
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=cli.folder, env=environ, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("$M --help >/dev/full", 1, f"error: {FULL}"),
+        ("$M filter split.csv -o - >/dev/full", 1, f"error: {FULL}"),
+        ("$M --version >&-", 1, "error: stdout could not be written: Bad file descriptor\n"),
+        ("$M --version 2>&-", 0, ""),
+        ("$M export none.csv -o - 2>&-", 2, ""),
+        ("$M --none 2>&-", 2, ""),
+        ("$M apply split.csv <&-", 2, "error: nobody can be asked here: pass --yes to write, or --dry-run to look\n"),
+    ],
+)
+def test_a_stream_that_is_full_or_closed(cli, command, code, said):
+    """One line where there is somewhere to say it, no traceback, and the exit code of the table."""
+    found, _, err = through_a_shell(cli, command)
+    assert (found, err.removeprefix("1 partition of 1 kept\n")) == (code, said)
+
+
+def test_a_reader_that_leaves_is_no_word_worth(cli):
+    """As with any program in a pipe: silence. It is not exit 0, since not all was written."""
+    with pipe_without_a_reader() as writer:
+        done = subprocess.run(
+            [sys.executable, "-m", "migrate_groups", "--help"],
+            env=cli.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_what_an_encoding_lacks_is_escaped(monkeypatch, tmp_path):
+    """A group's name that ASCII lacks is no traceback on an ASCII stdout."""
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # to be put back
+    with (tmp_path / "out").open("w", encoding="ascii") as file:
+        for name in ("stdout", "__stdout__"):
+            monkeypatch.setattr(sys, name, file)
+        open_streams()
+        show("größe")
+    assert (tmp_path / "out").read_text() == "gr\\xf6\\xdfe\n"
+
+
+def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all():
+    """An outlet waits for room."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    many, read = b"x" * 1_000_000, []
+
+    def read_all():
+        with os.fdopen(reader, "rb") as stream:
+            read.append(stream.read())
+
+    thread = threading.Thread(target=read_all)
+    with os.fdopen(writer, "wb", buffering=0), Outlet(writer, "w", closefd=False) as stream:
+        thread.start()
+        assert stream.write(many) == len(many)
+    thread.join()
+    assert read == [many]
