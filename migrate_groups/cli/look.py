@@ -109,8 +109,11 @@ def verify(
         how = Wait(wait=seconds, settle=quiet, offsets=True, progress=who_is_there())
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
         warn_of_hidden_topics(reader)
-    which = f" {some(topic)} of" if topic else ""
-    show(f"stopped:{which} {some(wanted)}; no member, and no offset moved within {settle}")
+    if topic:
+        which = f"{some(topic)} of {some(wanted)}; no member on these topics, and no offset of theirs"
+    else:
+        which = f"{some(wanted)}; no member, and no offset"
+    show(f"stopped: {which} moved within {settle}")
 
 
 def _with_time_lag(reader: GroupReader, taken: Snapshot) -> Snapshot:

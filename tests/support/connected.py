@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 
-from migrate_groups.cli import cutover, replay, ways_back, write
+from migrate_groups.cli import cutover, look, replay, ways_back, write
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import tables
@@ -40,9 +40,9 @@ class Connected(CliHere):
             finally:
                 self.at_the_close()
 
-        for module in (write, cutover, ways_back, replay):
-            monkeypatch.setattr(module, "open_writer", open_writer)
+        for module in (look, write, cutover, ways_back, replay):
             monkeypatch.setattr(module, "open_reader", lambda _: nullcontext(self.cluster))
+            monkeypatch.setattr(module, "open_writer", open_writer, raising=False)
 
     def offset(self, group: str) -> int | None:
         found = self.cluster.committed(group, [PARTITION])[PARTITION]

@@ -9,6 +9,7 @@ from migrate_groups.cluster.ports import GroupDescription, Member, TopicPartitio
 from migrate_groups.errors import GroupNotFound, PendingCommits
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock
+from tests.support.connected import Connected
 
 MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=frozenset({"t"}))
 
@@ -78,3 +79,15 @@ def test_a_pending_commit_is_waited_for_as_a_member_is():
     assert clock.slept == 60
     with pytest.raises(PendingCommits):
         prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=0, settle=1))
+
+
+def test_verify_says_no_more_than_what_was_asked(tmp_path, monkeypatch):
+    """With --topic it speaks of these topics alone: the group lives on with its member on another one."""
+    cli = Connected(tmp_path, monkeypatch)
+    cli.cluster.create_topic("other", 1)
+    cli.cluster.join("old", Member(member_id="m", client_id="a", host="/h", subscription=frozenset({"other"})))
+    said = cli("verify", "old", "--topic", "t", "--settle", "1ms").stdout
+    assert said == "stopped: t of old; no member on these topics, and no offset of theirs moved within 1ms\n"
+    cli.cluster.leave("old", "m")
+    said = cli("verify", "old", "--settle", "1ms").stdout
+    assert said == "stopped: old; no member, and no offset moved within 1ms\n"
