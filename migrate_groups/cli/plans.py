@@ -77,7 +77,6 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
     if saved is None:
         options = WriteOptions(**chosen)
         rows = name_groups(load_table(file), to_group or [], fan_out=fan_out, restore=options.restore)
-        _refuse_end(options)
         return PlanInput(rows, options, None)
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
@@ -86,17 +85,12 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
             option = name.replace("_", "-")
             reviewed = getattr(saved.plan.options, name)
             raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
-    _refuse_end(saved.plan.options)
-    return PlanInput(saved.rows, saved.plan.options, saved.plan)
-
-
-def _refuse_end(options: WriteOptions) -> None:
-    """Raise `UsageError` for an option that a snapshot alone can't serve: it does not say who was on a topic when."""
-    if options.uncommitted == "end":
+    if saved.plan.options.uncommitted == "end":  # a plan of migrate's: rows alone don't say who was on a topic when
         raise UsageError(
-            "--uncommitted end takes the log end from when a member was last seen on the topic, which only migrate "
-            "can tell; use that, or --uncommitted start or leave"
+            f"{file} has uncommitted = end, the log end from when a member was last seen on the topic, which only "
+            "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted start or leave"
         )
+    return PlanInput(saved.rows, saved.plan.options, saved.plan)
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:

@@ -51,8 +51,8 @@ def apply(
         typer.Option(help="What a target's other offsets mean.", show_default="refuse"),
     ] = None,
     uncommitted: Annotated[
-        Literal["refuse", "end", "start", "leave"] | None,
-        typer.Option(help="What partitions without a commit get.", show_default="refuse"),
+        Literal["refuse", "start", "leave"] | None,
+        typer.Option(help="What partitions without a commit get; end is for migrate alone.", show_default="refuse"),
     ] = None,
     out_of_range: Annotated[
         Literal["refuse", "start"] | None,

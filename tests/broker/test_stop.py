@@ -187,7 +187,6 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     cli("snapshot", group, "-o", "s.csv")
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
     assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
-    assert "only migrate can tell" in cli.fails(*arguments, f"{group}-a", "--uncommitted", "end", code=2)
     cli(*arguments, f"{group}-b", "--uncommitted", "leave", "--receipt", "b.json")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
     cli(*arguments, f"{group}-c", "--uncommitted", "start", "--receipt", "c.json")

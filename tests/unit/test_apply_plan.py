@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,17 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
     assert complaint in shell(*APPLY, *options, code=2)
     shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
     assert shell.stands("new") == [None, None]
+
+
+def test_what_only_migrate_can_tell_is_not_offered(shell):
+    """``--uncommitted end`` is no value of apply's; where a plan of migrate's has it, it is said who takes that."""
+    assert "end is for migrate alone" in " ".join(shell("apply", "--help").split())
+    assert "'end' is not one of 'refuse', 'start', 'leave'" in shell(*DRY, "--uncommitted", "end", code=2)
+    shell(*SAVE)
+    saved = plan_json.load(shell.folder / "plan.json")
+    plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="end"))
+    (shell.folder / "plan.json").write_bytes(plan_json.to_bytes(plan, saved.rows.rows()))
+    assert "which only migrate can tell: migrate --approved" in shell(*APPLY, code=2)
 
 
 def test_an_edited_plan_and_other_json_are_exit_2(shell):
