@@ -84,6 +84,8 @@ def apply(
     from migrate_groups.plan.receipt import HAND_OVER
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
+    if receipt is not None and str(receipt) == "-":
+        raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
     given = {
         "uncommitted": uncommitted,
         "on_existing": on_existing,

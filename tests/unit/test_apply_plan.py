@@ -252,6 +252,14 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
     assert shell.stands("new") == [None, None]
 
 
+def test_a_receipt_does_not_go_to_stdout(shell):
+    """``--receipt -`` is refused, also for a dry run: what is written to stdout can't be gone on from."""
+    for command in (DRY, ("apply", "split.csv", *NOW, "--yes")):
+        assert "--receipt -: the same command goes on" in shell(*command, "--receipt", "-", code=2)
+    assert not (shell.folder / "-").exists()
+    assert shell.stands("new") == [None, None]
+
+
 def test_what_only_migrate_can_tell_is_not_offered(shell):
     """``--uncommitted end`` is no value of apply's; where a plan of migrate's has it, it is said who takes that."""
     assert "end is for migrate alone" in " ".join(shell("apply", "--help").split())
