@@ -6,6 +6,7 @@ column is computed (Spark's ``noop`` sink). The first job warms the JVM up; of t
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import struct
 import sys
@@ -21,8 +22,11 @@ from migrate_groups.spark.session import local_session
 _FILE = 250_000
 
 
-def main(millions: list[int]) -> None:
+def main() -> None:
     """Write the records, decode them, and print a line for each size."""
+    parser = argparse.ArgumentParser(description="How long Spark takes to decode the log of the offsets topic.")
+    parser.add_argument("millions", type=int, nargs="*", default=[1, 2, 3, 4, 5], help="of records (default: 1 to 5)")
+    millions: list[int] = parser.parse_args().millions
     with tempfile.TemporaryDirectory() as name, local_session() as spark:
         log = LandedLog.opened(Path(name), "bench", {0: 0})
         before = 0.0
@@ -50,4 +54,4 @@ def _record(number: int) -> tuple[object, ...]:
 
 
 if __name__ == "__main__":
-    main([int(each) for each in sys.argv[1:]] or [1, 2, 3, 4, 5])
+    main()

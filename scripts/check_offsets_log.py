@@ -7,6 +7,7 @@ Kafka's ``OffsetsMessageFormatter`` through its console consumer, once as read_c
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -42,8 +43,11 @@ _METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
 _LONG = "y" * 4000
 
 
-def main(commits: int) -> int:
+def main() -> int:
     """Return 0 where both say the same of every record."""
+    parser = argparse.ArgumentParser(description="Compare our decoding of the offsets topic with Kafka's own.")
+    parser.add_argument("commits", type=int, nargs="?", default=200_000, help="how many offsets (default: 200000)")
+    commits = parser.parse_args().commits
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     with (
@@ -151,4 +155,4 @@ def _ours(rows: Iterator[Row]) -> Iterator[tuple[object, ...]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200_000))
+    sys.exit(main())
