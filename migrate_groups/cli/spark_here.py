@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,5 +21,26 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
 
-    with local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark") as spark:
+    # What Py4J tells the root logger of an interrupt is a traceback, and for nobody.
+    logging.getLogger().addHandler(logging.NullHandler())
+    with interrupted_later():
+        session = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
+    with session as spark:
         yield spark
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Put an interrupt off until the block is left: a JVM that PySpark was starting would stay for ever (measured)."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = {each: before for each in numbers if (before := signal.getsignal(each)) is not signal.SIG_IGN}
+    for number in heeded:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import sys
 import time
 
 import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
-from tests.support.broker_world import broker_world
-from tests.support.cli import Cli
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli, running
+from tests.support.connected import Connected
+from tests.support.processes import children_of, gone
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
@@ -54,6 +58,18 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     assert not document["clean"]
     assert (document["totals"]["counts"]["exact"], document["totals"]["counts"]["behind"]) == (1, 1)
     assert (document["worst"][0]["topic"], document["worst"][0]["partition"]) == (topic, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes a process has started")
+def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
+    """One line, exit 130, and the JVM is gone: PySpark would have left it behind."""
+    cli = Connected(tmp_path, monkeypatch)
+    with running(cli, "reconcile", "split.csv", "split.csv") as process:
+        children = until(lambda: children_of(process.pid))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=90)
+    assert (process.returncode, err.splitlines()[1:]) == (130, ["interrupted; nothing was written to the cluster"])
+    until(lambda: all(map(gone, children)))
 
 
 def test_lag_as_time_before_and_after(tmp_path, bootstrap_servers, world):

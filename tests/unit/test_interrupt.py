@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from migrate_groups.cli import cutover, write, writing
+from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import guard, prepare
 from migrate_groups.show import terminal
 from tests.support.cli import Cli, running
@@ -186,3 +187,22 @@ def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
         cli(*APPLY)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_an_interrupt_is_put_off_while_a_jvm_starts():
+    """It comes once what must not be broken off is over; one that is ignored stays so."""
+    done, before = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def start():
+        with interrupted_later():
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGINT)
+            done.append(True)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert done
