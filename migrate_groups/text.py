@@ -9,6 +9,9 @@ FORMULA = r"\A('*[=+\-@\t\r])"
 Python; and what looks guarded already. It is guarded by being replaced by ``'`` and its first group."""
 GUARDED = r"\A'('*[=+\-@\t\r])"
 """What is guarded so: replaced by its first group, it is as it was."""
+ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
+"""What a CSV can't hold (a NUL, which confluent-kafka adds to metadata: Spark loses some, and Git takes the file for
+binary) and what is written in place of it, one after the other; read the other way round. The first makes it exact."""
 
 
 def some(items: Collection[object], most: int = 5) -> str:

@@ -1,10 +1,10 @@
-"""Strict CSV: every cell is read as text and validated before it is cast, since pyarrow's own typing takes too much.
+r"""Strict CSV: every cell is read as text and validated before it is cast, since pyarrow's own typing takes too much.
 
 pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short (measured). When a check
 fails, the file is scanned again with `csv`, so that the error names line, column and what was expected.
 
-In a file with a header a cell that a spreadsheet would take for a formula is *guarded* by an apostrophe before it; so
-is one that only looks guarded, which makes reading the exact inverse of writing.
+In a file with a header a NUL is *escaped* as ``\u0000``, and a cell that a spreadsheet would take for a formula is
+*guarded* by an apostrophe before it; so is one that only looks so, which makes reading the exact inverse of writing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.text import FORMULA, GUARDED
+from migrate_groups.text import ESCAPES, FORMULA, GUARDED
 
 _LARGEST_CELL = 16 * 1024 * 1024
 
@@ -151,6 +151,9 @@ def read_columns(
         cells = raw[column]
         if has_header and pc.any(pc.starts_with(cells, "'")).as_py():
             cells = pc.replace_substring_regex(cells, GUARDED, r"\1")
+        if has_header and ESCAPES[0][0].encode() in data:
+            for plain, written in reversed(ESCAPES):
+                cells = pc.replace_substring(cells, written, plain)
         cast = columns[column].cast(cells)
         if cast is None:
             _explain(
@@ -161,10 +164,17 @@ def read_columns(
 
 
 def guarded(table: pa.Table) -> pa.Table:
-    """Return the table with its texts guarded, for a file with a header."""
+    """Return the table with its texts escaped and guarded, for a file with a header."""
     for index, column in enumerate(table.columns):
-        if pa.types.is_string(column.type) and pc.any(pc.match_substring_regex(column, FORMULA)).as_py():
-            cells = pc.replace_substring_regex(column, FORMULA, r"'\1")
+        if not pa.types.is_string(column.type):
+            continue
+        cells = column
+        for plain, written in ESCAPES:
+            if pc.any(pc.match_substring(cells, plain)).as_py():
+                cells = pc.replace_substring(cells, plain, written)
+        if pc.any(pc.match_substring_regex(cells, FORMULA)).as_py():
+            cells = pc.replace_substring_regex(cells, FORMULA, r"'\1")
+        if cells is not column:
             table = table.set_column(index, table.column_names[index], cells)
     return table
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
-from migrate_groups.text import GUARDED
+from migrate_groups.text import ESCAPES, GUARDED
 
 SNAPSHOT = StructType(
     [
@@ -160,6 +160,8 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
         cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
         if isinstance(field.dataType, StringType) and field.name in names and not headless:
             cell = F.regexp_replace(cell, GUARDED, "$1")
+            for plain, escaped in reversed(ESCAPES):
+                cell = F.replace(cell, F.lit(escaped), F.lit(plain))
         columns.append(cell.try_cast(field.dataType).alias(field.name))
         if field.name in names and type(field.dataType) in _FORMS:
             written = F.col(_TEXT + field.name)

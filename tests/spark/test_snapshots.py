@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,9 +14,12 @@ from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files import tables
+from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, read_snapshots
+from tests.support.rows import row
 
 HEADER = ",".join(SNAPSHOT.names)
 FULL = 'c,2026-11-20T23:27:08.123456Z,00123,,Empty,classic,007,tid,2,41,5,"a ""b"",\nc",10,60'
@@ -331,6 +335,17 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
     path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
     found: DataFrame = read_snapshots(spark, [path, csv_file("topic,partition", "t,0")])
     assert {row.topic for row in found.collect()} == {"007", "t"}
+
+
+def test_any_metadata_that_our_own_writer_writes_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """NULs, as confluent-kafka commits them, quotes, what looks like an escape or a guard: all is as it was."""
+    pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
+    texts = ["".join(each) for each in product(pieces, repeat=3)]
+    ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
+    path = tmp_path / "s.csv"
+    tables.save(Snapshot.of_rows(ours), path)
+    found = {each.partition: each.metadata for each in rows_of(spark, str(path))}
+    assert [found[number] for number in range(len(texts))] == texts
 
 
 def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
