@@ -133,7 +133,7 @@ def migrate(
             journal.earlier(final.plan)
             run.keep_fence(fences[0], resumed=resumed is not None)
             done = "written and read back: START THE NEW GROUPS NOW"
-            return carry_out(writer, second, final.plan, journal, done, partial(keep, writer, spec, final, run))
+            return carry_out(writer, second, final.plan, journal, done, partial(keep, writer, file.content, final, run))
 
         receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
         journal.record(receipt)
@@ -184,7 +184,7 @@ def _fencing(
     return stopped
 
 
-def keep(reader: GroupReader, spec: Path, final: Prepared, run: RunDir, receipt: Receipt) -> None:
+def keep(reader: GroupReader, spec: bytes, final: Prepared, run: RunDir, receipt: Receipt) -> None:
     """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
 
     They may start meanwhile: nothing waits for this, and so the ends of the logs, for the lag of the old group, are

@@ -11,7 +11,6 @@ from filelock import FileLock, Timeout
 
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import fence_parquet, plan_json, reset_csv, tables
-from migrate_groups.files.read import read_bytes
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.fence import Fence
 from migrate_groups.offsets.snapshot import Row, Snapshot
@@ -83,10 +82,13 @@ class RunDir:
         finally:
             lock.release()
 
-    def save(self, spec: Path, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
-        """Write what the write was made from, and what it came to; without that, what an earlier one left goes."""
-        text, named = read_bytes(spec), Snapshot.of_rows(rows)
-        write_whole(self.folder / "spec.toml", lambda file: file.write(text), replace=True)
+    def save(self, spec: bytes, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
+        """Write what the write was made from, and what it came to; without that, what an earlier one left goes.
+
+        ``spec``: the file's bytes as they were loaded, whatever has become of it since.
+        """
+        named = Snapshot.of_rows(rows)
+        write_whole(self.folder / "spec.toml", lambda file: file.write(spec), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
         document, offsets = plan_json.to_bytes(plan, rows), reset_csv.to_bytes(named)[0]

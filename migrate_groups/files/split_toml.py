@@ -21,8 +21,9 @@ _STAY_KEYS = {"topics", "topics_regex"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFile:
-    """A split, and the options of its write, which are reviewed with it."""
+    """A split, and the options of its write, which are reviewed with it; ``content``: the file's bytes."""
 
+    content: bytes
     spec: SplitSpec
     options: WriteOptions
 
@@ -32,12 +33,14 @@ def load(path: Path) -> SplitFile:
 
     Raises `InvalidInput` naming the key and what was expected.
     """
+    content = read_bytes(path)
     try:
-        document = tomllib.loads(read_bytes(path).decode("utf-8"))
+        document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
     try:
-        return SplitFile(spec=_spec(document), options=_options(_table(document.get("options", {}), "options")))
+        options = _options(_table(document.get("options", {}), "options"))
+        return SplitFile(content=content, spec=_spec(document), options=options)
     except (InvalidInput, UsageError) as error:
         raise InvalidInput(f"{path}: {error}") from error
 

@@ -55,6 +55,7 @@ def test_migrate_waits_for_the_stop(cli, world, protocol):
     assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        spec = (cli.folder / "split.toml").rename(cli.folder / "away").read_bytes()  # what was loaded is kept
         world.consume(consumer, 6)
         consumer.commit(asynchronous=False)
         world.leave(consumer)
@@ -62,6 +63,7 @@ def test_migrate_waits_for_the_stop(cli, world, protocol):
     assert process.returncode == 0, err
     assert "4 confirmed" in out
     assert world.committed(old.pay_group) | world.committed(old.find_group) == world.committed(old.group)
+    assert (cli.folder / "split.toml.run" / "spec.toml").read_bytes() == spec
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])

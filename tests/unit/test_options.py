@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from migrate_groups.cluster.client_config import ClientConfig
@@ -49,6 +52,16 @@ def test_options_of_a_spec_are_read(tmp_path):
     read = spec(tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "start"\nsettle = "1m"\nguard = "0s"\n')
     assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("start", 60, 0)
     assert read.spec.fan_out
+
+
+def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
+    """A pipe, as of ``<(cat split.toml)``, is empty afterwards: the bytes that were loaded come with the split."""
+    reading, writing = os.pipe()
+    with open(writing, "w") as file:  # noqa: PTH123 (a descriptor)
+        file.write(GOOD)
+    read = split_toml.load(Path(f"/dev/fd/{reading}"))
+    os.close(reading)
+    assert (read.spec.source, read.content) == ("g", GOOD.encode())
 
 
 @pytest.mark.parametrize(

@@ -35,23 +35,23 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
     made.commit("big", TopicPartition("cat", 0), 5)
     prepared = prepare(made, spec, WriteOptions(), FakeClock())
     spec_file = tmp_path / "split.toml"
-    spec_file.write_text("source = 'big'")
     run = RunDir.beside(spec_file)
     with run.opened():
         unwritten = Receipt.of(prepared.plan, FakeClock().now())
         done = replace(unwritten, entries=())
-        keep(made, spec_file, prepared, run, done)
+        keep(made, b"source", prepared, run, done)
         assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
         assert not run.after.exists()
 
         done = apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None)
         made.produce("inv", 0, 2)
-        keep(made, spec_file, prepared, run, done)
+        keep(made, b"source", prepared, run, done)
         rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
         assert rows == [("bill", "inv", 5, 12)]
         before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
         assert before == [("cat", 5, 10), ("inv", 5, 12)]
+        assert (run.folder / "spec.toml").read_bytes() == b"source"
 
-        keep(made, spec_file, prepared, run, unwritten)
+        keep(made, b"", prepared, run, unwritten)
         assert not run.after.exists()
         assert run.before.exists()
