@@ -103,4 +103,5 @@ def _still_to_settle(snapshot: Snapshot, settle: float, now: datetime) -> float:
         for row in snapshot.rows()
         if row.source_group is not None and row.taken_at is not None
     ]
-    return max(0.0, settle - min(ages, default=settle))
+    # A snapshot from a clock that is ahead says nothing of the time since: all of settle is waited for.
+    return min(settle, max(0.0, settle - min(ages, default=settle)))

@@ -1,0 +1,42 @@
+"""Beside the write: what is still missing of ``settle`` is waited for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.migration.prepare import make_plan, plan_at_the_write
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.plan.options import WriteOptions
+from tests.support.clock import FakeClock
+from tests.support.rows import NOON
+
+
+@pytest.mark.parametrize(
+    ("taken_at", "seconds"),
+    [
+        (NOON - timedelta(minutes=1), 0),
+        (NOON - timedelta(seconds=4), 6),
+        (NOON, 10),
+        (NOON + timedelta(hours=2), 10),
+        (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), 10),
+    ],
+)
+def test_the_time_since_the_snapshot_counts_and_never_against_it(taken_at, seconds):
+    """A snapshot of a minute ago has settled; one of a clock that is ahead makes it wait for ``settle``, not longer."""
+    made = InMemoryCluster()
+    made.create_topic("t", 1)
+    made.produce("t", 0, 10)
+    made.commit("big", TopicPartition("t", 0), 5)
+    clock = FakeClock()
+    clock.slept = (taken_at - NOON).total_seconds()
+    taken = take_snapshot(made, ["big"], clock)
+    clock.slept = 0.0
+    rows = name_groups(taken, ["new"], fan_out=False, restore=False)
+    shown = make_plan(made, rows, WriteOptions(settle=10))
+    plan_at_the_write(made, rows, shown, clock)
+    assert clock.slept == seconds
