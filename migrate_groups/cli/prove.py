@@ -92,8 +92,10 @@ class _Asked:
     @property
     def rows(self) -> float:
         """About how many there are; of a folder, a glob or a remote file nobody knows, and they may be endless."""
+        from migrate_groups.files.read import is_file
+
         paths = [Path(path) for path in (*self.before, *self.after)]
-        if not all(path.is_file() and path.suffix in _ROW_BYTES for path in paths):
+        if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
             return math.inf
         return sum(path.stat().st_size / _ROW_BYTES[path.suffix] for path in paths)
 

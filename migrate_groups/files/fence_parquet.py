@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import read_table
-from migrate_groups.files.read import read_bytes
+from migrate_groups.files.read import read_bytes, status
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.fence import Fence
 
@@ -26,7 +26,7 @@ SCHEMA = pa.schema(
 
 def load(path: Path) -> list[Fence]:
     """Return the fences in a file, the earliest first; none where there is no file. Raises `InvalidInput`."""
-    if not path.exists():
+    if status(path) is None:
         return []
     table = read_table(read_bytes(path), str(path))
     if not table.schema.equals(SCHEMA):

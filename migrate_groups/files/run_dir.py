@@ -11,10 +11,12 @@ from filelock import FileLock, Timeout
 
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files import fence_parquet, plan_json, reset_csv, tables
-from migrate_groups.files.safe_write import write_whole
+from migrate_groups.files.read import is_folder, status
+from migrate_groups.files.safe_write import check_writable, remove, write_whole
 from migrate_groups.offsets.fence import Fence
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.plan import Plan
+from migrate_groups.text import some
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class RunDir:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        """Raise `InvalidInput` where nobody can look into the folder: then of all that is in it nothing can be said."""
+        status(self.receipt)
+
     @staticmethod
     def beside(spec: Path) -> RunDir:
         """Return the folder that belongs to a spec: ``<SPEC>.run`` beside it."""
@@ -37,6 +43,11 @@ class RunDir:
     def receipt(self) -> Path:
         """The receipt."""
         return self.folder / "receipt.json"
+
+    @property
+    def spec(self) -> Path:
+        """The spec that was written from."""
+        return self.folder / "spec.toml"
 
     @property
     def before(self) -> Path:
@@ -59,6 +70,11 @@ class RunDir:
         return self.folder / "plan.json"
 
     @property
+    def offsets(self) -> Path:
+        """The offsets that were written, for Kafka's own tool."""
+        return self.folder / "offsets.csv"
+
+    @property
     def fence(self) -> Path:
         """The offsets topic's ends from just before each run's snapshot."""
         return self.folder / "fence.parquet"
@@ -67,8 +83,10 @@ class RunDir:
     def opened(self) -> Iterator[None]:
         """Make the folder, and keep every other run out of it meanwhile.
 
-        Raises `InvalidInput` where it can't be made, `Refused` where another run is at it.
+        Raises `InvalidInput` where it can't be made, or holds files of somebody else that would be replaced; `Refused`
+        where another run is at it.
         """
+        self._check_kept()
         try:
             self.folder.mkdir(exist_ok=True)
             lock = FileLock(self.folder / ".lock", timeout=0)
@@ -88,13 +106,13 @@ class RunDir:
         ``spec``: the file's bytes as they were loaded, whatever has become of it since.
         """
         named = Snapshot.of_rows(rows)
-        write_whole(self.folder / "spec.toml", lambda file: file.write(spec), replace=True)
+        write_whole(self.spec, lambda file: file.write(spec), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
         document, offsets = plan_json.to_bytes(plan, rows), reset_csv.to_bytes(named)[0]
         write_whole(self.plan, lambda file: file.write(document), replace=True)
-        write_whole(self.folder / "offsets.csv", lambda file: file.write(offsets), replace=True)
-        self.after.unlink(missing_ok=True)
+        write_whole(self.offsets, lambda file: file.write(offsets), replace=True)
+        remove(self.after)
         if after is not None:
             tables.save(after, self.after, replace=True)
 
@@ -103,7 +121,21 @@ class RunDir:
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, fence] if fence else [], self.fence)
 
+    def _check_kept(self) -> None:
+        """Raise `InvalidInput` where what `save` replaces is not what a run before this one has left."""
+        kept = (self.spec, self.before, self.split, self.plan, self.offsets, self.after)
+        there = [path for path in kept if status(path, follow=False)]
+        if there and not any(self.folder.glob("receipt.*json")):
+            names = some([path.name for path in there])
+            raise InvalidInput(
+                f"{self.folder} has {names} and no receipt of a run, which would replace that: move it away, or name "
+                "another folder with --run-dir"
+            )
+        for path in [*there, self.fence] if self.folder.is_dir() else []:
+            check_writable(path, replace=True)
+        fence_parquet.load(self.fence)  # a run that was killed may have left it without a receipt
+
 
 def receipt_in(path: Path) -> Path:
-    """Return the receipt that a path means: the file itself, or the one in a run directory."""
-    return RunDir(path).receipt if path.is_dir() else path
+    """Return the receipt that a path means: the file itself, or the one in a run directory. Raises `InvalidInput`."""
+    return RunDir(path).receipt if is_folder(path) else path

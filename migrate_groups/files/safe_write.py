@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.read import is_folder, status
 
 
 def check_writable(target: Path, *, replace: bool) -> None:
-    """Check that `write_whole` could write the target. Raises `InvalidInput`; writes nothing."""
-    if target.is_dir():
+    """Check that `write_whole` could write the target. Raises `InvalidInput`; writes nothing.
+
+    A link is refused, also one to a file: to rename over it would replace the link.
+    """
+    if is_folder(target):
         raise InvalidInput(f"{target} is a folder; name a file")
-    if target.exists() and not replace:
+    there = status(target, follow=False)
+    if there and not stat.S_ISREG(there.st_mode):
+        raise InvalidInput(f"{target} is a link, a device or a pipe, and no file; choose another name")
+    if there and not replace:
         raise InvalidInput(f"{target} exists already; choose another name, or pass --force to replace it")
-    if not target.parent.is_dir():
+    if not is_folder(target.parent):
         raise InvalidInput(f"{target} can't be written: there is no folder {target.parent}")
-    if not os.access(target.parent, os.W_OK):
+    if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InvalidInput(f"{target} can't be written: no permission to write in {target.parent}")
 
 
@@ -43,6 +51,14 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
         _fsync_folder(target.parent)
     except OSError as error:
         raise InvalidInput(f"{target} can't be written: {error.strerror or error}") from error
+
+
+def remove(target: Path) -> None:
+    """Remove a file, where it is there. Raises `InvalidInput` where it can't be removed."""
+    try:
+        target.unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{target} can't be removed: {error.strerror or error}") from error
 
 
 def _fsync_folder(folder: Path) -> None:

@@ -1,0 +1,147 @@
+"""Where files are written: what is no file of one's own is not replaced, and what can't be used is said in one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import fence_parquet, safe_write, tables
+from migrate_groups.files.run_dir import RunDir, receipt_in
+from migrate_groups.files.safe_write import check_writable, write_whole
+from migrate_groups.offsets.snapshot import Snapshot
+from tests.support.cli import CliHere
+from tests.support.rows import row
+
+
+def write(path: Path) -> None:
+    write_whole(path, lambda file: file.write(b"ours"), replace=True)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "link to a folder"])
+def test_what_is_no_file_is_never_replaced(tmp_path, kind):
+    """A link, wherever it points to, and a pipe stay as they are, also where replacing is asked for."""
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    path = tmp_path / "out"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to({"link": "theirs", "dangling": "nowhere", "link to a folder": "."}[kind])
+    before = path.lstat()
+    for replace in (False, True):
+        with pytest.raises(InvalidInput, match=r"is a link, a device or a pipe|is a folder"):
+            check_writable(path, replace=replace)
+    with pytest.raises(InvalidInput):
+        write(path)
+    assert path.lstat() == before
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_device_is_never_replaced(tmp_path, monkeypatch):
+    """As root in a container /dev/null could be renamed over."""
+    if not Path("/dev/null").is_char_device():  # never write there to find out
+        pytest.fail("this machine has no /dev/null")
+    monkeypatch.setattr(safe_write, "secrets", None)  # where a write would begin
+    with pytest.raises(InvalidInput, match="/dev/null is a link, a device or a pipe"):
+        write(Path("/dev/null"))
+
+
+def test_a_link_to_a_folder_above_is_followed(tmp_path):
+    """Where a file goes to is another matter: the folder may be reached through a link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link" / "out")
+    assert (tmp_path / "real" / "out").read_bytes() == b"ours"
+
+
+LONG = "x" * 252
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["filter", "good.csv", "-o", f"{LONG}.csv"],
+        ["export", "good.csv", "-o", f"{LONG}.csv"],
+        ["filter", f"{LONG}.csv", "-o", "out.csv"],
+        ["apply", "good.csv", "--to-group", "n", "--yes", "--receipt", f"{LONG}.json"],
+        ["apply", f"{'x' * 245}.csv", "--to-group", "n", "--yes"],
+        ["apply", "good.csv", "--to-group", "n", "--dry-run", "--plan-out", f"{LONG}.json"],
+        ["rollback", f"{LONG}.json", "--yes"],
+        ["reconcile", f"{LONG}.json"],
+        ["reconcile", "good.csv", f"{LONG}.csv"],
+        ["reconcile", f"{LONG}.csv", "good.csv"],
+        ["audit", f"{LONG}.json"],
+        ["migrate", "good.toml", "--run-dir", f"{LONG}.json", "--dry-run"],
+    ],
+    ids=lambda arguments: " ".join(each[:12] for each in arguments),
+)
+def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
+    """A file system takes 255 bytes: more is one line, exit 2, and nothing is made."""
+    cli = CliHere(tmp_path, "nowhere:1")
+    for name in ("good.csv", f"{'x' * 245}.csv"):
+        tables.save(Snapshot.of_rows([row()]), tmp_path / name)
+    (tmp_path / "good.toml").write_text('source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n')
+    names = sorted(tmp_path.iterdir())
+    assert "File name too long" in cli.fails(*arguments, code=2)
+    assert sorted(tmp_path.iterdir()) == names
+
+
+def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
+    """Nobody can tell what is in it, so nothing is taken for missing."""
+    look_at = Path.stat
+
+    def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return look_at(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    for look in (lambda: check_writable(closed / "s.csv", replace=False), lambda: receipt_in(closed)):
+        with pytest.raises(InvalidInput, match=r"can't be used: Permission denied"):
+            look()
+
+
+@pytest.mark.parametrize(
+    "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
+)
+def test_a_persons_own_files_are_not_replaced_by_a_run(tmp_path, name):
+    """In a folder without a receipt, what has a name of ours is somebody's: it is named, and nothing is written."""
+    (tmp_path / name).write_bytes(b"theirs")
+    with pytest.raises(InvalidInput, match=f"has {name} and no receipt.*--run-dir"), RunDir(tmp_path).opened():
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_runs_own_files_are_replaced(tmp_path):
+    """Beside its receipt, or one that a way back has left, they are those of a run: that is resumed, or follows it."""
+    for name in ("receipt.json", "plan.json", "offsets.csv"):
+        (tmp_path / name).write_bytes(b"ours")
+    with RunDir(tmp_path).opened():
+        pass
+    (tmp_path / "receipt.json").rename(tmp_path / "receipt.until-20261120T120000Z.json")
+    with RunDir(tmp_path).opened():
+        pass
+
+
+def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
+    """It has left its fence alone; somebody else's file of that name is refused."""
+    run = RunDir(tmp_path)
+    fence_parquet.save([], run.fence)
+    with run.opened():
+        pass
+    run.fence.write_bytes(b"wood")
+    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a whole Parquet file"), run.opened():
+        pass
+
+
+def test_a_folder_in_the_place_of_a_runs_file_is_refused_at_once(tmp_path):
+    """Before anything waits, and not once the offsets are written."""
+    (tmp_path / "receipt.json").touch()
+    (tmp_path / "after.parquet").mkdir()
+    with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"), RunDir(tmp_path).opened():
+        pass
