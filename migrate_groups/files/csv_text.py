@@ -12,9 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, NoReturn
 
 import pyarrow as pa
@@ -22,90 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.rules import Column
 from migrate_groups.text import ESCAPES, FORMULA, GUARDED
 
 _LARGEST_CELL = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """What the cells of a column must look like, and the type that they are cast to.
-
-    pattern: a regular expression for the whole cell; "" takes any text. in_range: what no pattern can say.
-    nullable: whether an empty cell is null (an error otherwise). keeps_empty: an empty cell is a value of its own.
-    """
-
-    kind: pa.DataType
-    expected: str
-    pattern: str = ""
-    in_range: Callable[[str], bool] = lambda cell: True
-    nullable: bool = False
-    keeps_empty: bool = False
-
-    def complaint(self, cell: str) -> str | None:
-        """Return what is wrong with a cell, None where nothing is."""
-        if cell == "":
-            return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
-        if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
-            return None
-        return f"is {cell[:60]!r}; expected {self.expected}"
-
-    def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """Return the typed column, None where a cell is not as expected."""
-        if self.keeps_empty:
-            return cells
-        empty = pc.equal(cells, "")
-        if not self.nullable and pc.any(empty).as_py():
-            return None
-        filled = pc.if_else(empty, pa.scalar(None, pa.string()), cells)
-        if self.pattern:
-            matches = pc.match_substring_regex(filled, f"\\A(?:{self.pattern})\\z")
-            if not pc.all(matches, min_count=0).as_py():
-                return None
-        try:
-            return filled.cast(self.kind)
-        except pa.ArrowInvalid:
-            return None
-
-
-def name(*, nullable: bool) -> Column:
-    """Take any text; empty is null."""
-    return Column(kind=pa.string(), expected="a name", nullable=nullable)
-
-
-def topic() -> Column:
-    """Take what Kafka takes as the name of a topic."""
-    return Column(
-        kind=pa.string(), pattern="[a-zA-Z0-9._-]{1,249}", expected="a topic: letters, digits, '.', '_' and '-'"
-    )
-
-
-def free_text() -> Column:
-    """Take any text; empty is a value of its own, and not null."""
-    return Column(kind=pa.string(), expected="any text", keeps_empty=True)
-
-
-def number(*, bits: int, nullable: bool) -> Column:
-    """Take a whole number ≥ 0 in plain digits: a spreadsheet's ``1.2E+09`` or ``1,000`` is refused."""
-    most = 2 ** (bits - 1) - 1
-    return Column(
-        kind=pa.int32() if bits == 32 else pa.int64(),
-        pattern="[0-9]{1,19}",
-        in_range=lambda cell: int(cell) <= most,
-        expected=f"a whole number from 0 to {most}",
-        nullable=nullable,
-    )
-
-
-def timestamp(*, nullable: bool) -> Column:
-    """Take an instant as RFC 3339 in UTC, down to microseconds."""
-    return Column(
-        kind=pa.timestamp("us", tz="UTC"),
-        pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z",
-        in_range=_is_instant,
-        expected="a time such as 2026-11-20T21:24:55.123456Z",
-        nullable=nullable,
-    )
 
 
 def first_row(data: bytes, name: str) -> list[str]:
@@ -229,11 +147,3 @@ def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
 
 def _rows_after(data: bytes, name: str, *, has_header: bool) -> bool:
     return sum(1 for _ in zip(_scan(data, name), range(2), strict=False)) > (1 if has_header else 0)
-
-
-def _is_instant(cell: str) -> bool:
-    try:
-        datetime.fromisoformat(cell)
-    except ValueError:
-        return False
-    return True

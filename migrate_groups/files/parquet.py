@@ -17,6 +17,8 @@ def read_table(data: bytes, name: str) -> pa.Table:
     240 on a busy machine (measured, pyarrow 26), after all its work and with another exit code.
     """
     try:
-        return pq.ParquetFile(io.BytesIO(data), pre_buffer=False).read(use_threads=False)
+        table = pq.ParquetFile(io.BytesIO(data), pre_buffer=False).read(use_threads=False)
+        table.validate(full=True)  # a text may be no UTF-8
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidInput(f"{name} is not a whole Parquet file: {' '.join(str(error).split())}") from error
+    return table

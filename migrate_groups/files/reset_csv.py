@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import csv_text
+from migrate_groups.files import csv_text, rules
 from migrate_groups.offsets.snapshot import SCHEMA, Snapshot
 
 _FORMATS = {
-    "group": csv_text.name(nullable=False),
-    "topic": csv_text.topic(),
-    "partition": csv_text.number(bits=32, nullable=False),
-    "offset": csv_text.number(bits=64, nullable=False),
+    "group": rules.name(nullable=False),
+    "topic": rules.topic(),
+    "partition": rules.number(bits=32, nullable=False),
+    "offset": rules.number(bits=64, nullable=False),
 }
 _COLUMNS = tuple(_FORMATS)
 

@@ -9,27 +9,17 @@ import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import read_table
+from migrate_groups.files.snapshot_columns import FORMATS, check_names
 from migrate_groups.offsets.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
-from migrate_groups.text import some
 
 
 def read(data: bytes, name: str) -> Snapshot:
-    """Return the snapshot in a Parquet file. Raises `InvalidInput` where its columns or types are others."""
+    """Return the snapshot in a Parquet file. Raises `InvalidInput` naming column, row and what was expected."""
     table = read_table(data, name)
+    check_names(table.column_names, COLUMNS, name)
     schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
-    unknown = [column for column in table.column_names if column not in schema.names]
-    missing = [column for column in COLUMNS if column not in table.column_names]
-    for complaint, columns in (("unknown", unknown), ("missing", missing)):
-        if columns:
-            raise InvalidInput(f"{name}: {complaint} column {some(columns)}; expected {', '.join(COLUMNS)}")
     for field in schema:
-        column = table[field.name]
-        if column.type != field.type:
-            raise InvalidInput(f"{name}: column {field.name} has type {column.type}; expected {field.type}")
-        if not field.nullable and column.null_count:
-            raise InvalidInput(f"{name}: column {field.name} has nulls; expected none")
-    for name_of, least in (("partition", 0), ("offset", 0), ("leader_epoch", 0)):
-        _refuse_below(table, name, name_of, least)
+        _check(table[field.name], field, name)
     try:
         return Snapshot.of(table)
     except InvalidInput as error:
@@ -41,7 +31,11 @@ def write(snapshot: Snapshot, file: BinaryIO) -> None:
     pq.write_table(snapshot.table, file)
 
 
-def _refuse_below(table: pa.Table, name: str, column: str, least: int) -> None:
-    smallest = pa.compute.min(table[column]).as_py()
-    if smallest is not None and smallest < least:
-        raise InvalidInput(f"{name}: {column} {smallest} is negative; expected a whole number from {least}")
+def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
+    if column.type != field.type:
+        raise InvalidInput(f"{name}: column {field.name} has type {column.type}; expected {field.type}")
+    rule = FORMATS[field.name]
+    index = rule.first_wrong(column)
+    if index is not None:
+        found = column[index].cast(pa.string()).as_py()  # a moment may be none of Python's
+        raise InvalidInput(f"{name}, row {index + 1}: {field.name} is {found!r:.60}; expected {rule.expected}")

@@ -183,6 +183,7 @@ def changed(column: str, cell: str) -> str:
         (changed("topic", "a b"), "line 3: topic is 'a b'"),
         (changed("taken_at", "2026-11-20 01:02:03"), "line 3: taken_at is"),
         (changed("taken_at", "2026-02-30T01:02:03Z"), "line 3: taken_at is"),
+        (changed("taken_at", "0000-01-01T00:00:00Z"), "line 3: taken_at is '0000-01-01T00:00:00Z'; expected a time"),
         (changed("metadata", '"open'), "line 3: not CSV"),
     ],
 )
@@ -243,11 +244,62 @@ def test_truncated_or_foreign_parquet_is_refused(tmp_path):
         (good.drop_columns(["offset"]), "missing column offset"),
         (good.append_column("more", pa.array([1])), "unknown column more"),
         (good.set_column(9, "offset", pa.array([5.0])), "offset has type double"),
-        (good.set_column(9, "offset", pa.array([-1])), "offset -1 is negative"),
+        (good.set_column(9, "offset", pa.array([-1])), "row 1: offset is '-1'; expected a whole number"),
     ):
         pq.write_table(table, path)
         with pytest.raises(InvalidInput, match=complaint):
             tables.load(path)
+
+
+MICROSECONDS = pa.timestamp("us", tz="UTC")
+BEYOND = pa.array([NOON, None], MICROSECONDS).cast(pa.int64()).fill_null(2**62).cast(MICROSECONDS)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "complaint"),
+    [
+        ("group", ["g", ""], "group is ''; expected a name"),
+        ("source_group", [None, ""], "source_group is ''; expected a name"),
+        ("topic", ["t", "a b"], "topic is 'a b'; expected a topic"),
+        ("topic", ["t", "x" * 250], "expected a topic"),
+        ("topic", ["t", None], "topic is None; expected a topic"),
+        ("metadata", ["", None], "metadata is None; expected any text"),
+        ("partition", pa.array([0, -1], pa.int32()), "partition is '-1'; expected a whole number"),
+        ("offset", [None, -1], "offset is '-1'; expected a whole number"),
+        ("log_start_offset", [0, -1], "log_start_offset is '-1'; expected a whole number"),
+        ("log_end_offset", [0, -1], "log_end_offset is '-1'; expected a whole number"),
+        ("leader_epoch", pa.array([0, -1], pa.int32()), "leader_epoch is '-1'; expected a whole number"),
+        ("taken_at", BEYOND, "taken_at is"),
+        ("taken_at", pa.array([NOON, datetime(1, 1, 1, tzinfo=UTC)], MICROSECONDS), None),
+    ],
+)
+def test_parquet_holds_what_csv_may_hold(tmp_path, column, values, complaint):
+    """A value that no CSV could have is refused with its row, and what every CSV could have is not."""
+    path = tmp_path / "s.parquet"
+    tables.save(Snapshot.of_rows([row(), row(partition=1)]), path)
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.column_names.index(column), column, pa.array(values)), path)
+    if complaint is None:
+        assert load(tables.to_csv(tables.load(path))) == tables.load(path)
+        return
+    with pytest.raises(InvalidInput) as raised:
+        tables.load(path)
+    assert f"{path}, row 2: " in str(raised.value)
+    assert complaint in str(raised.value)
+
+
+def test_parquet_that_is_no_table_of_ours_is_refused(tmp_path):
+    """A column that is there twice, and bytes that are no UTF-8 text."""
+    path = tmp_path / "s.parquet"
+    tables.save(Snapshot.of_rows([row()]), path)
+    good = pq.read_table(path)
+    pq.write_table(good.append_column("offset", good["offset"]), path)
+    with pytest.raises(InvalidInput, match="twice there: column offset"):
+        tables.load(path)
+    text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    pq.write_table(good.set_column(2, "group", text), path)
+    with pytest.raises(InvalidInput, match=r"not a whole Parquet file: .*UTF8"):
+        tables.load(path)
 
 
 def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
