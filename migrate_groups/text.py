@@ -36,6 +36,11 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether text can be written as UTF-8: what the shell hands over may have bytes that are none."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def cut(text: str, most: int) -> str:
     """Return text on one line, of at most ``most`` characters; the last is ``…`` where there were more."""
     text = one_line(text)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from migrate_groups.errors import UsageError
+from migrate_groups.text import is_unicode, some
 
 BootstrapServer = Annotated[
     str | None,
@@ -77,4 +78,7 @@ def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[st
         raise UsageError("no group given; name at least one")
     if "" in groups:
         raise UsageError("a group name is empty")
+    wrong = [group for group in groups if not is_unicode(group)]
+    if wrong:
+        raise UsageError(f"group {some(wrong)} is no UTF-8 text; Kafka has no such name")
     return groups

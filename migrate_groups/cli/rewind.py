@@ -118,8 +118,8 @@ def _check_source(file: Path | None, group: str | None, selection: Selection, ta
     """Raise `UsageError` unless exactly one thing says which partitions, and the target can be told from it."""
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
-    if group == "":
-        raise UsageError("a group name is empty")
+    if group is not None:
+        options.all_groups([group], None)
     if file is None and group is None:
         if not selection.topics:
             raise UsageError("nothing says which partitions: give FILE, --group or --topic")

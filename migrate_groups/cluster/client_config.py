@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from migrate_groups.cluster.security import PLAINTEXT, Security
 from migrate_groups.errors import UsageError
+
+_ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,12 @@ class ClientConfig:
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"not a bootstrap server: {text!r}; expected host:port, for instance localhost:9092")
-    return host.strip("[]"), int(port)
+    match = _ADDRESS.fullmatch(text)
+    host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
+    try:
+        host.encode("idna")  # as the resolver does it: a label has 1 to 63 letters
+    except UnicodeError:
+        host = ""
+    if not host or not 0 < port < 65536:
+        raise UsageError(f"not a bootstrap server: {text[:300]!r}; expected host:port, for instance localhost:9092")
+    return host, port

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.offsets.snapshot import Snapshot, concatenate
-from migrate_groups.text import some
+from migrate_groups.text import is_unicode, some
 
 
 def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> Snapshot:
@@ -22,6 +22,8 @@ def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, 
     snapshot.at_one_moment()
     if "" in to_groups:
         raise UsageError("--to-group is empty; name a group")
+    if not all(map(is_unicode, to_groups)):
+        raise UsageError("--to-group is no UTF-8 text; Kafka has no such name")
     if len(to_groups) > 1 and not fan_out:
         raise UsageError(
             f"several target groups ({some(to_groups)}) would each process every record; pass --fan-out if you mean it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -30,10 +31,7 @@ class TopicPattern:
     def __post_init__(self) -> None:
         if not self.pattern:
             raise InvalidInput("a topic pattern is empty")
-        try:
-            self._compiled()
-        except re.error as error:
-            raise InvalidInput(f"topics_regex {self.pattern!r} is no regular expression: {error}") from error
+        self._compiled()
 
     def __str__(self) -> str:
         return f"regex {self.pattern}" if self.is_regex else self.pattern
@@ -49,7 +47,13 @@ class TopicPattern:
         return sorted(topic for topic in topics if matches(topic))
 
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern if self.is_regex else fnmatch.translate(self.pattern))
+        try:
+            with warnings.catch_warnings():
+                # "[[a]" may mean something else in a later Python; it means what it does here.
+                warnings.simplefilter("ignore", FutureWarning)
+                return re.compile(self.pattern if self.is_regex else fnmatch.translate(self.pattern))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise InvalidInput(f"topics_regex {self.pattern[:60]!r} is no regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

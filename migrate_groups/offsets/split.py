@@ -12,7 +12,7 @@ from msgspec import structs
 from migrate_groups.errors import InvalidInput
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Row, Snapshot, one_after_the_other
-from migrate_groups.text import some
+from migrate_groups.text import is_unicode, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,9 @@ class SplitSpec:
         names = [target.group for target in self.targets]
         if "" in names:
             raise InvalidInput("a target group has an empty name")
+        wrong = [name for name in (self.source, *names) if not is_unicode(name)]
+        if wrong:
+            raise InvalidInput(f"group {some(wrong)} is no UTF-8 text; Kafka has no such name")
         if self.source in names:
             raise InvalidInput(f"target group {self.source!r} is the source group; what stays belongs under [stay]")
         twice = [name for name, count in Counter(names).items() if count > 1]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from migrate_groups.errors import UsageError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST = (2**31 - 1) / 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LAST_MILLISECOND = 253_402_300_799_999
@@ -30,8 +31,15 @@ def parse_duration(text: str, name: str) -> float:
     """Return the seconds that ``10s``, ``500ms``, ``1m30s`` mean; ``name`` is the option's, for the error.
 
     Raises `UsageError`, for a bare number as well: Kafka's own tools take those as milliseconds, and a number without
-    its unit is a misunderstanding to come.
+    its unit is a misunderstanding to come. So is a duration of more milliseconds than Kafka's protocol has, 24 days.
     """
+    seconds = _seconds(text, name)
+    if seconds > _LONGEST:
+        raise UsageError(f"{name} is {text[:60]!r}; expected a duration of at most 24d")
+    return seconds
+
+
+def _seconds(text: str, name: str) -> float:
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)", text)
     if not parts or "".join(map("".join, parts)) != text:
         raise UsageError(f"{name} is {text!r}; expected a duration with its unit, such as 10s, 500ms or 1m30s")
@@ -50,7 +58,7 @@ def parse_span(text: str, name: str) -> timedelta:
         if iso and length[-1] not in "PT":
             span = timedelta(**{unit: float(number) for unit, number in iso.groupdict().items() if number})
         else:
-            span = timedelta(seconds=parse_duration(length, name))
+            span = timedelta(seconds=_seconds(length, name))
     except UsageError as error:
         expected = "a time span such as 90m, 1h30m, PT1H30M or P1D; years and months have no fixed length"
         raise UsageError(f"{name} is {text!r}; expected {expected}") from error

@@ -29,11 +29,26 @@ def test_durations_without_a_unit_are_refused(text):
         parse_duration(text, "--settle")
 
 
+@pytest.mark.parametrize("text", ["25d", "999999999999999999999999999999d", "9" * 400 + "s", "24d" * 2])
+def test_durations_beyond_what_kafka_takes_are_refused(text):
+    """A time-out is 32 bits of milliseconds in Kafka's protocol, and nobody waits for longer."""
+    with pytest.raises(UsageError, match=r"--timeout is .*; expected a duration of at most 24d") as raised:
+        parse_duration(text, "--timeout")
+    assert len(str(raised.value)) < 200
+    assert parse_duration("24d", "--timeout") == 24 * 86400
+
+
 def test_bootstrap_servers():
     """host:port, several with commas, IPv6 in brackets; everything else is a usage error."""
     config = ClientConfig(bootstrap_servers="a:9092, [::1]:9093")
     assert config.addresses() == [("a", 9092), ("::1", 9093)]
-    for wrong in ("", "localhost", "localhost:", ":9092", "a:b", "a:0", "a:70000"):
+    config = ClientConfig(bootstrap_servers="kafka_1.example.com.:9092,bücher.example:9092,[fe80::1%eth0]:9092")
+    assert [host for host, _ in config.addresses()] == ["kafka_1.example.com.", "bücher.example", "fe80::1%eth0"]
+    for wrong in (
+        *("", "localhost", "localhost:", ":9092", "a:b", "a:0", "a:70000", f"a:{'9' * 5000}", "a:٣"),
+        *("..:9092", "a..b:9092", f"{'x' * 64}:9092", "a\udcff:9092", "a b:9092", "a\0:9092"),
+        *("[::1:9092", "::1]:9092", "[]:9092", "[[::1]]:9092"),
+    ):
         with pytest.raises(UsageError):
             ClientConfig(bootstrap_servers=wrong)
 
@@ -68,6 +83,10 @@ def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
     ("text", "complaint"),
     [
         ("source = ", "is not TOML"),
+        (f"source = {'1' * 5000}", "is not TOML"),
+        (f"source = {'[' * 5000}", "is not TOML"),
+        (GOOD + "topics_regex = ['a{99999999999}']", "is no regular expression"),
+        (GOOD + f"topics_regex = ['{'(' * 500}a{')' * 500}']", "is no regular expression"),
         ("[[target]]\ngroup='a'\ntopics=['x']", "expected source"),
         ("source='g'\n[target]\ngroup='a'", r"expected \[\[target\]\]"),
         ("source='g'\n[[target]]\ntopics=['x']", "has no group"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from msgspec import structs
 
@@ -54,6 +56,13 @@ def test_what_matches_nothing_is_an_error(selection, complaint):
     """A mistyped topic, group or partition is never silently an empty file."""
     with pytest.raises(InvalidInput, match=complaint):
         select(TABLE, selection)
+
+
+def test_a_bracket_within_brackets_is_no_warning():
+    """``[[a]`` is a bracket or an a; Python's warning of what it may mean one day is none of the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert TopicPattern("[[a]+.*", is_regex=True).matching(["a.b", "b.a"]) == ["a.b"]
 
 
 def test_partitions_are_numbers_or_ranges():

@@ -1,0 +1,38 @@
+"""Names from the shell: what is no UTF-8 text is no group's."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from migrate_groups.files import tables
+from migrate_groups.offsets.snapshot import Snapshot
+from tests.support.cli import CliHere
+from tests.support.rows import row
+
+GROUP = os.fsdecode(b"g\xff")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["split", "good.csv", "--to", f"{GROUP}=t", "-o", "-"],
+        ["filter", "good.csv", "--group", GROUP, "-o", "-"],
+        ["apply", "good.csv", "--to-group", GROUP, "--dry-run"],
+        ["migrate", "good.toml", "--rename", f"g={GROUP}", "--dry-run"],
+        ["snapshot", GROUP, "-o", "-"],
+        ["describe", GROUP],
+        ["verify", GROUP],
+        ["delete", GROUP, "--yes"],
+        ["watch", GROUP, "--until", "good.csv"],
+        ["rewind", "--group", GROUP, "--to-earliest", "-o", "-"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_group_that_is_no_utf_8_is_exit_2(tmp_path, arguments):
+    """Kafka's names are UTF-8: one line, before anything is contacted."""
+    tables.save(Snapshot.of_rows([row()]), tmp_path / "good.csv")
+    (tmp_path / "good.toml").write_text('source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n')
+    error = CliHere(tmp_path, "localhost:1").fails(*arguments, code=2)
+    assert "no UTF-8 text" in error or "no group g" in error
