@@ -7,6 +7,7 @@ row as offset 0 and the last of two duplicates (measured): reading is strict her
 from __future__ import annotations
 
 import io
+import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import csv_text, rules
 from migrate_groups.offsets.snapshot import SCHEMA, Snapshot
+from migrate_groups.text import some
 
 _FORMATS = {
     "group": rules.name(nullable=False),
@@ -52,12 +54,19 @@ def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
     """Return the file for Kafka's tool, and how many partitions have no commit and were left out.
 
     Three columns where the snapshot has one group or none, four where it has several. Raises `InvalidInput` where
-    rows with and without a group are mixed, or the snapshot holds several moments.
+    rows with and without a group are mixed, the snapshot holds several moments, or a group's name can't stand in it.
     """
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()
     if len(groups) > 1 and None in groups:
         raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
+    # Kafka's tool takes the file line by line, whatever is quoted, and applies nothing of one that has such a name.
+    broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []
+    if broken:
+        raise InvalidInput(
+            f"group {some(broken)} has a line feed or a NUL in its name, which kafka-consumer-groups can't read from a "
+            "file of several groups; filter the file by --group and export each alone"
+        )
     committed = table.filter(pc.is_valid(table["offset"]))
     columns = list(_COLUMNS if len(groups) > 1 else _COLUMNS[1:])
     file = io.BytesIO()

@@ -55,3 +55,20 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
         keep(made, b"", prepared, run, unwritten)
         assert not run.after.exists()
         assert run.before.exists()
+
+
+def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_path):
+    """A group with a line feed in its name: all else is kept, and no file of an earlier run stays for it."""
+    made = InMemoryCluster()
+    for topic in ("inv", "cat"):
+        made.create_topic(topic, 1)
+        made.commit("big", TopicPartition(topic, 0), 0)
+    targets = tuple(
+        SplitTarget(group=group, topics=(TopicPattern(topic),)) for group, topic in (("a\nb", "inv"), ("c", "cat"))
+    )
+    prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
+    run = RunDir(tmp_path)
+    run.offsets.touch()
+    keep(made, b"", prepared, run, apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None))
+    assert run.after.exists()
+    assert not run.offsets.exists()

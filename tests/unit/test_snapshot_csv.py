@@ -144,6 +144,16 @@ def test_a_formula_that_a_person_wrote_is_a_name():
     assert reset_csv.to_bytes(Snapshot.of_rows([row(group="=g"), row(group="h")]))[0].startswith(b"=g,")
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\0b"])
+def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
+    """It takes the file line by line and applies nothing then; alone, a group is not named in the file."""
+    both = Snapshot.of_rows([row(group=name), row(group="plain")])
+    with pytest.raises(InvalidInput, match="has a line feed or a NUL in its name") as raised:
+        reset_csv.to_bytes(both)
+    assert name in str(raised.value)
+    assert reset_csv.to_bytes(both.keep({"group": [name]}))[0] == b"t,0,5\n"
+
+
 def test_a_wrong_cell_after_a_guarded_one_has_its_place():
     """The guard is no reason to name a line that is right."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
