@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.offsets.split import SplitSpec
+    from migrate_groups.plan.options import WriteOptions
 
 
 def filter_(
@@ -66,9 +68,10 @@ def split(
     check_output(output, force=force)
     table = load_table(file)
     from migrate_groups.offsets.split import split as split_table
+    from migrate_groups.plan.options import WriteOptions
     from migrate_groups.show import terminal
 
-    wanted = _spec(spec, to, stay, table.groups())
+    wanted, reviewed = _spec(spec, to, stay, table.groups())
     result, coverage = split_table(table, wanted)
     talk(terminal.coverage(coverage))
     save_table(result, output, force=force)
@@ -76,6 +79,8 @@ def split(
     left_out = f"; left out: rows of {some(others)}" if others else ""
     targets = ", ".join(f"{len(topics)} to {group}" for group, topics in coverage.targets.items())
     talk(f"topics: {targets}, {len(coverage.stay)} stay with {wanted.source}{left_out}")
+    if reviewed != WriteOptions():
+        talk(f"the options of {spec} are not in the table: {_as_flags(reviewed)}")
 
 
 def export(file: options.InputFile, *, output: options.Output, force: options.Force = False) -> None:
@@ -103,9 +108,29 @@ def export(file: options.InputFile, *, output: options.Output, force: options.Fo
     talk(f"{counted(len(table) - left_out, 'partition')} exported, {left_out:,} without a commit left out")
 
 
-def _spec(path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]) -> SplitSpec:
+def _as_flags(reviewed: WriteOptions) -> str:
+    """Return what gives `apply` the options that are not the default ones."""
+    default = asdict(type(reviewed)())
+    changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
+    advice, flags = [], []
+    if changed.get("uncommitted") == "end":
+        del changed["uncommitted"]
+        advice.append('uncommitted = "end" is for migrate alone')
+    for name, value in changed.items():
+        text = f" {value:.3f}".rstrip("0").rstrip(".") + "s" if isinstance(value, float) else f" {value}"
+        flags.append(f"--{name.replace('_', '-')}" + ("" if value is True else text))
+    if flags:
+        advice.insert(0, f"pass {' '.join(flags)} to apply")
+    return "; ".join(advice)
+
+
+def _spec(
+    path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]
+) -> tuple[SplitSpec, WriteOptions]:
+    """Return the split, and the options of its write that the spec holds."""
     from migrate_groups.offsets.selection import TopicPattern
     from migrate_groups.offsets.split import SplitSpec, SplitTarget
+    from migrate_groups.plan.options import WriteOptions
 
     if (path is None) == (not to):
         raise UsageError("say the split either with --spec split.toml or with --to GROUP=TOPICS")
@@ -114,7 +139,8 @@ def _spec(path: Path | None, to: list[str] | None, stay: list[str] | None, group
             raise UsageError("--stay goes with --to; in a spec it is [stay]")
         from migrate_groups.files import split_toml
 
-        return split_toml.load(path).spec
+        found = split_toml.load(path)
+        return found.spec, found.options
     if len(groups) != 1:
         raise UsageError("--to needs a file with one group in it; use --spec, or filter the file by --group first")
     targets = []
@@ -124,4 +150,5 @@ def _spec(path: Path | None, to: list[str] | None, stay: list[str] | None, group
             raise UsageError(f"--to {each!r}; expected GROUP=TOPICS, such as billing='invoices,payments.*'")
         targets.append(SplitTarget(group=group, topics=tuple(TopicPattern(topic) for topic in topics.split(","))))
     source = groups[0] or "no group"  # a rewind's offsets belong to none yet
-    return SplitSpec(source=source, targets=tuple(targets), stay=tuple(TopicPattern(topic) for topic in stay or []))
+    stays = tuple(TopicPattern(topic) for topic in stay or [])
+    return SplitSpec(source=source, targets=tuple(targets), stay=stays), WriteOptions()

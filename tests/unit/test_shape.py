@@ -1,0 +1,43 @@
+"""``split``: what a spec says of the write is not in the table, and not dropped without a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.files import tables
+from migrate_groups.offsets.snapshot import Snapshot
+from tests.support.cli import CliHere
+from tests.support.rows import row
+
+SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", None),
+        ('settle = "10s"', None),
+        (
+            'settle = "1m30s"\nguard = "250ms"\non_existing = "forward"\nany_kind = true',
+            "pass --on-existing forward --settle 90s --guard 0.25s --any-kind to apply",
+        ),
+        ('settle = "0s"\nguard = "20d"', "pass --settle 0s --guard 1728000s to apply"),
+        (
+            'out_of_range = "start"\nvanished = "restore"\nuncommitted = "leave"',
+            "pass --uncommitted leave --out-of-range start --vanished restore to apply",
+        ),
+        ('uncommitted = "end"', 'uncommitted = "end" is for migrate alone'),
+        ('uncommitted = "end"\nguard = "1s"', 'pass --guard 1s to apply; uncommitted = "end" is for migrate alone'),
+    ],
+)
+def test_options_of_the_spec_are_said_as_flags_of_apply(tmp_path, options, said):
+    """One line on stderr, with exactly the flags that differ from what `apply` does without; `apply` takes them."""
+    tables.save(Snapshot.of_rows([row()]), tmp_path / "s.csv")
+    (tmp_path / "split.toml").write_text(SPEC + options)
+    cli = CliHere(tmp_path, "localhost:1")
+    lines = cli("split", "s.csv", "--spec", "split.toml", "-o", "split.csv").stderr.splitlines()
+    found = [line for line in lines if "not in the table" in line]
+    assert found == ([f"the options of split.toml are not in the table: {said}"] if said else [])
+    if said and said.startswith("pass "):
+        flags = said.removeprefix("pass ").partition(" to apply")[0].split()
+        assert "Connection refused" in cli.fails("apply", "split.csv", "--dry-run", *flags, code=5)
