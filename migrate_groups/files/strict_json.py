@@ -7,7 +7,8 @@ takes what a formatter or a checkout does to white space, and nothing else: a do
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -56,8 +57,11 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
         document = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{name} is no {schema.rpartition('/')[2]}: {one_line(str(error))}") from error
-    if document.checksum != _checksum(_pieces(msgspec.structs.replace(document, checksum=""))):
+    written, checksum = _sealed(msgspec.structs.replace(document, checksum=""))
+    if document.checksum != checksum:
         raise InvalidInput(f"{name} was edited after it was written: its checksum differs; make it anew")
+    if data != written:
+        _refuse_twice(data, name)
     return document
 
 
@@ -74,16 +78,30 @@ def options(found: dict[str, Any], name: str) -> WriteOptions:
 
 def encode(document: Document) -> bytes:
     """Return the bytes of a document's file, with its checksum."""
+    return _sealed(document)[0]
+
+
+def _sealed(document: Document) -> tuple[bytes, str]:
+    """Return the bytes of the file of a document that has no checksum yet, and that checksum."""
     pieces = [*_pieces(document)]
-    pieces[pieces.index(_CHECKSUM % b"")] = _CHECKSUM % _checksum(pieces).encode()
-    return b"".join(pieces)
-
-
-def _checksum(pieces: Iterable[bytes]) -> str:
     found = hashlib.sha256()
     for piece in pieces:
         found.update(piece)
-    return found.hexdigest()
+    checksum = found.hexdigest()
+    pieces[pieces.index(_CHECKSUM % b"")] = _CHECKSUM % checksum.encode()
+    return b"".join(pieces), checksum
+
+
+def _refuse_twice(data: bytes, name: str) -> None:
+    """Raise `InvalidInput` where a key stands twice, of which msgspec takes the last and a reviewer maybe the first."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            twice = some({key for key in keys if keys.count(key) > 1})
+            raise InvalidInput(f"{name} was edited after it was written: {one_line(twice)} stands twice; make it anew")
+
+    json.loads(data, object_pairs_hook=check)
 
 
 def _pieces(document: Document) -> Iterator[bytes]:

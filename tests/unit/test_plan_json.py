@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -188,6 +189,25 @@ def test_an_edited_row_or_check_is_refused(old, new):
     assert old in plan_text()
     with pytest.raises(InvalidInput, match="was edited"):
         plan_json.read(plan_text().replace(old, new).encode(), "x.json")
+
+
+@pytest.mark.parametrize("text", READ)
+@pytest.mark.parametrize(
+    ("key", "value", "other"),
+    [
+        ("schema", '"migrate-groups/', '"other"'),
+        ("intent", '"', '"x"'),
+        ("settle", "10.0", "0.0"),
+        ("offset", "5", "6"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text, key, value, other):
+    """A reviewer may read the first, which nothing else looks at; wherever it stands, also in another layout."""
+    found = re.search(rf'"{key}": ?{value}', text())[0]
+    doubled = text().replace(found, f'"{key}":{other},{found}', 1)
+    for layout in (doubled, doubled.replace("\n", "\r\n")):
+        with pytest.raises(InvalidInput, match=rf"x\.json was edited .*: {key} stands twice"):
+            READ[text](layout.encode(), "x.json")
 
 
 @pytest.mark.parametrize("field", ["intent", "content", "verdict"])
