@@ -45,8 +45,9 @@ class Journal:
         Raises `UsageError` where the file's receipt is for something else.
         """
         from migrate_groups.files import receipt_json
+        from migrate_groups.files.read import status
 
-        receipt = receipt_json.load(self.path) if self.path.exists() else None
+        receipt = receipt_json.load(self.path) if status(self.path) else None
         if receipt is None or receipt.purpose == self.purpose:
             return receipt
         if receipt.purpose.deed is not self.purpose.deed:
@@ -79,7 +80,7 @@ class Journal:
         begun is brought to its end, and ``failure`` tells.
         """
         from migrate_groups.files import receipt_json
-        from migrate_groups.files.safe_write import write_whole
+        from migrate_groups.files.safe_write import put_aside, write_whole
 
         if receipt == self._recorded:
             return
@@ -87,7 +88,7 @@ class Journal:
         try:
             if self._is_aside and self._recorded is None:
                 name = f"{self.path.stem}.until-{receipt.started_at:%Y%m%dT%H%M%S.%fZ}.json"
-                self.path.rename(self.path.with_name(name))
+                put_aside(self.path, name)
             write_whole(self.path, lambda stream: stream.write(content), replace=True)
         except InvalidInput as error:
             if self._recorded is None:

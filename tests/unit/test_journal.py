@@ -105,3 +105,16 @@ def made_and_moved() -> Plan:
         for number, (before, after) in enumerate(places)
     )
     return replace(plan(), changes=tuple(changes))
+
+
+def test_a_receipt_whose_name_no_file_can_have_is_an_error_about_a_file(tmp_path):
+    """A dry run only looks whether there is one, and a way back puts an older one aside under a longer name."""
+    with pytest.raises(InvalidInput, match="too long"):
+        Journal(tmp_path / f"{'x' * 256}.json", HAND_OVER, dry_run=True).read()
+    path = tmp_path / f"{'x' * 240}.json"
+    earlier, later = (Purpose(deed=Deed.ROLLBACK, answers=NOON + timedelta(days=day)) for day in (0, 1))
+    Journal(path, earlier).record(replace(RECEIPT, purpose=earlier))
+    journal = Journal(path, later)
+    assert journal.read() is None
+    with pytest.raises(InvalidInput, match="can't be put aside as"):
+        journal.record(replace(RECEIPT, purpose=later))
