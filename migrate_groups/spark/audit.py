@@ -4,18 +4,20 @@ Of each partition that was handed over, one row with two verdicts. The old group
 committed since the fence) or ``undetermined``. The new group's, in this order of precedence:
 
 ===================  ===============================================================================================
-``missing``          what was handed over is not in place, or is deleted or expired, and nobody has committed since
+``missing``          what was handed over is not in place, or the offset is deleted or expired, and nobody has
+                     committed since
 ``earlier``          the first commit of its own lies before what was handed over: records are processed again
 ``later``            the first commit of its own lies behind it, and what was handed over was not in place by then:
                      records may be skipped
-``undetermined``     none of the above is to be seen, and the evidence is not whole
+``undetermined``     none of the above is to be seen, and the evidence is not whole; or the offset was deleted or
+                     expired, and the group has committed since: nobody can tell where it went on
 ``not-in-snapshot``  the group commits for a partition that was not handed over to it
 ``no-commit-yet``    what was handed over is in place, and nobody has committed since
 ``starts-at-snapshot``  what was handed over was in place when the group first committed, at it or behind it
 ===================  ===============================================================================================
 
 A commit says where a group has got to, not where it began: a consumer that seeks by itself can't be seen, unless it
-goes back. ``rewinds`` counts own commits that lie before the commit in place.
+goes back. ``rewinds`` counts own commits that lie before the last commit, be that deleted since or not.
 
 The evidence of a partition of the log is whole where every offset from the fence to the end is there: as a record, or
 as a transaction's mark. What is missing was compacted away (or expired): something may have been there that is gone.
@@ -158,8 +160,9 @@ def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: 
         .join(old, ["source_group", "topic", "partition"], "left")
         .join(_prefixed(whole, "source_group", "old"), "source_group", "left")
         .join(_prefixed(whole, "group", "new"), "group", "left")
-        .fillna(0, ["late_commits", "commits", "rewinds", "deletions"])
+        .fillna(0, ["late_commits", "commits", "rewinds", "deletions", "resumed"])
     )
+    reasons = F.array(F.col("old_reason"), F.col("new_reason"), _resumed())
     return sides.select(
         "source_group",
         *_KEYS,
@@ -174,9 +177,8 @@ def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: 
         "commits",
         "rewinds",
         "deletions",
-        F.nullif(F.concat_ws("; ", F.array_distinct(F.array_compact(F.array("old_reason", "new_reason")))), F.lit(""))
-        .alias("reason"),
-    )  # fmt: skip
+        F.nullif(F.concat_ws("; ", F.array_distinct(F.array_compact(reasons))), F.lit("")).alias("reason"),
+    )
 
 
 def _commits(log: DataFrame) -> DataFrame:
@@ -186,10 +188,18 @@ def _commits(log: DataFrame) -> DataFrame:
 def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
     """Why the evidence of a group is not whole; null where it is.
 
-    A group that was deleted took its commits along: only the deletion is sure to stay.
+    A group that was deleted took its commits along: only the deletion is sure to stay. A group that is empty changes
+    its protocol (KIP-848) by a deletion, too, with which nothing goes: the record of the other kind comes right after.
     """
-    exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).groupBy("group")
-    deleted = exists.agg(F.max_by("tombstone", "log_offset").alias("deleted"))
+    order = Window.partitionBy("group").orderBy("log_offset")
+    exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).select(
+        "group",
+        "tombstone",
+        (F.lead("kind").over(order) != F.col("kind")).alias("other"),
+        F.lead("tombstone").over(order).alias("gone"),
+    )
+    changes = F.coalesce(F.col("other") & ~F.col("gone"), F.lit(False))
+    deleted = exists.groupBy("group").agg(F.bool_or(F.col("tombstone") & ~changes).alias("deleted"))
     place = F.col("log_partition")
     reasons = F.concat_ws(
         "; ",
@@ -218,6 +228,7 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     previous = F.lag("offset").over(order)
+    reached = F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1))
     first_row = F.row_number().over(order) == 1
     rows = commits.join(handed_over.select(*_KEYS, F.col("before"), "ours"), _KEYS, "left").select(
         *_KEYS,
@@ -226,12 +237,14 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
         "offset",
         "tombstone",
         F.when(first_row, F.col("before")).otherwise(previous).alias("in_place"),
+        F.coalesce(reached, F.col("before")).alias("reached"),
+        F.lag("tombstone").over(order).alias("was_deleted"),
         (F.array_contains("ours", F.col("offset")) & ~previous.eqNullSafe(F.col("offset"))).alias("maybe_ours"),
     )
     # One that is not ours ends what may be ours.
     rows = rows.withColumn("ours", F.min(F.coalesce("maybe_ours", F.lit(False))).over(order))
     own = ~F.col("tombstone") & ~F.col("ours")
-    rewind = own & (F.col("offset") < F.col("in_place"))
+    rewind = own & (F.col("offset") < F.col("reached"))
     first = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
     return rows.groupBy(*_KEYS).agg(
         first["offset"].alias("first_own"),
@@ -242,7 +255,13 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
         F.count_if(own).alias("commits"),
         F.count_if(rewind).alias("rewinds"),
         F.count_if("tombstone").alias("deletions"),
+        F.count_if(own & F.col("was_deleted")).alias("resumed"),
     )
+
+
+def _resumed() -> Column:
+    """What is in doubt where a group has committed after its offset was gone: it may have begun anywhere."""
+    return F.when(F.col("resumed") > 0, "the offset was deleted or expired, and committed anew")
 
 
 def _old_verdict() -> Column:
@@ -266,5 +285,6 @@ def _new_verdict() -> Column:
         .when(own.isNull() & committed.eqNullSafe(written), "no-commit-yet")
         .when(own.isNull(), "missing")
         .when((own > written) & ~in_place, "later")
+        .when(_resumed().isNotNull(), "undetermined")
         .otherwise("starts-at-snapshot")
     )

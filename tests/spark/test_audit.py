@@ -33,15 +33,15 @@ def value(offset: int) -> bytes:
     return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + b"\0"
 
 
-def group_key(group: str) -> bytes:
-    return b"\0\2" + len(group).to_bytes(2) + group.encode()
+def group_key(group: str, kind: int = 2) -> bytes:
+    return kind.to_bytes(2) + len(group).to_bytes(2) + group.encode()
 
 
 class Case(NamedTuple):
     """What stands in one partition of the log from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
 
     A deed is a commit or a deletion of a group; None is an offset of which nothing is there, bytes are the key of a
-    deletion, a string is a kind of record.
+    deletion, a string is a kind of record; a pair that begins with bytes is a key and a value.
     """
 
     deeds: tuple[Any, ...]
@@ -81,6 +81,8 @@ class Tables:
                 return "record", deed, None
             case str():
                 return deed, key(f"new-{number}"), value(99)
+            case bytes(), bytes():
+                return "record", *deed
         return "record", key(f"{deed[0]}-{number}"), None if deed[1] is None else value(deed[1])
 
     def proof(self) -> list[Row]:
@@ -114,7 +116,20 @@ NEW: dict[str, tuple[Case, str | None]] = {
     "an open transaction": (Case((OURS,), held_back=2), "undetermined"),
     "a malformed record": (Case((OURS, key("new") + b"?")), "undetermined"),
     "transactions": (Case((OURS, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
-    "the group is deleted": (Case((OURS, group_key("new-24"))), "undetermined"),
+    "deleted, and replayed": (Case((OURS, ("new", 18), ("new", None), ("new", 4))), "undetermined"),
+    "deleted, and went on": (Case((OURS, ("new", 18), ("new", None), ("new", 18))), "undetermined"),
+    "deleted, and skipped": (Case((OURS, ("new", 18), ("new", None), ("new", 30))), "undetermined"),
+    "deleted before the start, and there by chance": (Case((OURS, ("new", None), ("new", 10))), "undetermined"),
+    "deleted after going on": (Case((OURS, ("new", 18), ("new", None), ("new", 30), ("new", None))), "missing"),
+    "the group is deleted": (Case((OURS, group_key("new-29"))), "undetermined"),
+    "the group is deleted, and made anew": (
+        Case((OURS, group_key("new-30"), (group_key("new-30"), b"v"), ("new", 12))),
+        "undetermined",
+    ),
+    "the group changes its protocol": (
+        Case((OURS, group_key("new-31"), (group_key("new-31", kind=3), b"v"), ("new", 12))),
+        "starts-at-snapshot",
+    ),
 }
 # Verdict, number of late commits, reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
@@ -132,6 +147,10 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
     "it is deleted": (
         Case((OURS, ("old", None), group_key("old-5"))),
         ("undetermined", 0, "group old-5 was deleted"),
+    ),
+    "it is deleted and made anew": (
+        Case((OURS, group_key("old-6"), (group_key("old-6"), b"v"))),
+        ("undetermined", 0, "group old-6 was deleted"),
     ),
     "committed before its fence": (Case((("old", 12), OURS), old_fence=FENCE + 1), ("stopped", 0, None)),
 }
@@ -160,22 +179,30 @@ def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
         ("old-4", "t", 0),
         ("old-5", "t", 0),
         ("old-5", None, None),
+        ("old-6", None, None),
     ]
 
 
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
-    """Each own commit before the one in place is a rewind, our own write never is; every offset is accounted for."""
+    """Each own commit before the last one, be that deleted or not, is a rewind, our own write never is.
+
+    Every offset of the log is accounted for.
+    """
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [
         Case((OURS, "control", "aborted", None, None, b"")),
         Case((None,)),
         Case((b"",)),
         Case((OURS,), held_back=3),
+        Case((OURS, ("new", 20), ("new", None), ("new", None), ("new", 4))),
     ]
     tables = Tables(spark, [back, *rest])
     found = tables.proof()[0]
     assert (found.new, found.rewinds, found.commits, found.committed) == ("starts-at-snapshot", 2, 4, 29)
+    replayed = tables.proof()[-1]
+    assert (replayed.new, replayed.rewinds, replayed.deletions) == ("undetermined", 1, 2)
+    assert replayed.reason == "the offset was deleted or expired, and committed anew"
     rows = tables.evidence.orderBy("log_partition").collect()
-    assert [row.whole for row in rows] == [True, False, False, False, False]
+    assert [row.whole for row in rows] == [True, False, False, False, False, True]
     row = rows[1]
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)
