@@ -58,7 +58,8 @@ def land(
         progress(min(total, sum(reached.values()) - sum(begun.values())), total)
         if len(rows) >= _FILE_RECORDS:
             log, rows = log.with_records(rows, reached), []
-    if rows or not log.files or reached != begun:
+    # What is gone since may be all there was: that, too, is how far the log has come.
+    if rows or not log.files or any(log.ends[number] != at for number, at in reached.items()):
         log = log.with_records(rows, reached)
     return Landed(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
 

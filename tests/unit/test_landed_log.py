@@ -8,10 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from migrate_groups.cluster.offsets_topic import log_partition
+from migrate_groups.cluster.ports import LogBounds
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import fence_parquet
 from migrate_groups.files.landed_log import LandedLog
 from migrate_groups.files.run_dir import RunDir
+from migrate_groups.migration.landing import land
 from migrate_groups.offsets.fence import Fence
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -58,6 +60,31 @@ def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start, compl
     LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
         LandedLog.opened(tmp_path, cluster, {1: start})
+
+
+class _Emptied:
+    """An offsets topic whose partition 1 is deleted to its end."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def log_bounds(self, partitions):
+        return {partition: LogBounds(start=self.end, end=self.end) for partition in partitions}
+
+    def read(self, positions, ends):
+        assert positions == ends
+        return iter(())
+
+
+def test_what_is_gone_before_it_was_landed_is_a_gap(tmp_path):
+    """A kept log goes on to where the topic begins now, so that what lies between counts as missing, now and later."""
+    log = LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    emptied = _Emptied(15)
+    landed = land(emptied, emptied, log, [1], lambda done, total: None)
+    assert landed.ranges == [(1, 10, 15, 0)]
+    kept = LandedLog.opened(tmp_path, "cluster", {1: 10})
+    assert (kept.ends, kept.files) == ({1: 15}, 2)
+    assert land(emptied, emptied, kept, [1], lambda done, total: None).log.files == 2
 
 
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
