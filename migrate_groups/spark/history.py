@@ -129,7 +129,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
         F.min(time).alias("first_commit_at"),
         F.max(time).alias("last_commit_at"),
     )
-    whole = timeline.groupBy("group", "taken_at").agg(F.sum("lag").alias("lag"))
+    whole = timeline.groupBy("group", "taken_at").agg(F.try_sum("lag").alias("lag"))
     lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))
     return deeds.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
 
@@ -151,10 +151,12 @@ def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
     after = F.when(F.col("until").isNull(), F.lit(len(moments))).otherwise(ended)
     in_force = made.withColumns({"begun": begun, "after": after}).where(F.col("begun") < F.col("after"))
     at_moments = in_force.withColumn("number", F.explode(F.sequence("begun", F.col("after") - 1)))
-    nothing = F.lit(None).cast(StringType())
+    nothing, end = F.lit(None).cast(StringType()), F.col("log_end_offset")
     return (
         at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset")
         .join(ends, ["topic", "partition", "taken_at"], "left")
+        # Nothing can be committed beyond the end: this is the end of another topic, which has the name by now.
+        .withColumn("log_end_offset", F.when(F.coalesce(F.col("offset") <= end, F.lit(True)), end))
         .withColumns({"source_group": nothing, "topic_id": nothing})
     )
 

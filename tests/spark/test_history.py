@@ -118,6 +118,13 @@ def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
     assert [row.last_commit_at and row.last_commit_at.astimezone(UTC) for row in found[:2]] == [at(1.0), None]
 
 
+def test_an_end_below_a_commit_is_that_of_another_topic(spark: SparkSession) -> None:
+    """A topic that was made anew says nothing of the lag before: that is not known, and never negative."""
+    made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
+    found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
+    assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
+
+
 def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
     """A coordinator with a clock that is behind writes after another: what is later in the log counts."""
     deeds = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
