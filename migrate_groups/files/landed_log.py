@@ -47,7 +47,8 @@ class LandedLog:
     def opened(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> LandedLog:
         """Return the log in a folder, which is made where there is none, to be read from these offsets on.
 
-        Raises `InvalidInput` where the folder holds something else, or the log of another cluster or from elsewhere.
+        Raises `InvalidInput` where the folder holds anything else, a file that can't be read, or the log of another
+        cluster or from elsewhere.
         """
         found = LandedLog.kept(folder, cluster_id)
         for number, start in starts.items():
@@ -65,7 +66,7 @@ class LandedLog:
             raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
         if not files:
             return LandedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
-        found = _described(files[-1])
+        *_, found = map(_described, files)
         if found.cluster_id != cluster_id:
             raise InvalidInput(f"{folder} holds the log of cluster {found.cluster_id}; name another folder")
         return replace(found, files=int(files[-1].stem) + 1)
@@ -98,4 +99,4 @@ def _described(path: Path) -> LandedLog:
             folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
         )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} is no part of a landed log; name another folder") from error
+        raise InvalidInput(f"{path} is no part of a landed log, or damaged; name another folder") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -85,6 +86,20 @@ def test_what_is_gone_before_it_was_landed_is_a_gap(tmp_path):
     kept = LandedLog.opened(tmp_path, "cluster", {1: 10})
     assert (kept.ends, kept.files) == ({1: 15}, 2)
     assert land(emptied, emptied, kept, [1], lambda done, total: None).log.files == 2
+
+
+def test_anything_else_in_a_landed_log_is_refused(tmp_path):
+    """A file of somebody else's among ours, or one of ours that is damaged, and not only the last one."""
+    log = LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    log.with_records([row(1, 11)], {1: 12})
+    whole = (tmp_path / "000000.parquet").read_bytes()
+    (tmp_path / "000000.parquet").write_bytes(whole[:-9])
+    with pytest.raises(InvalidInput, match=r"000000\.parquet is no part of a landed log, or damaged"):
+        LandedLog.kept(tmp_path, "cluster")
+    (tmp_path / "000000.parquet").write_bytes(whole)
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "000000-foreign.parquet")
+    with pytest.raises(InvalidInput, match="foreign"):
+        LandedLog.kept(tmp_path, "cluster")
 
 
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
