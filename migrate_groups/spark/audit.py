@@ -124,7 +124,7 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_offset",
         "log_time",
         "offset",
-        (F.col("offset") - F.col("stopped_at")).alias("beyond"),
+        F.try_subtract("offset", "stopped_at").alias("beyond"),
     )
 
 

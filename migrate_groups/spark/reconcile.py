@@ -117,10 +117,11 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
     Columns: cluster_id, group, topic, worst (status), partitions, one count for every status (``below_log_start`` and
     ``no_commit`` with underscores), and the sums of lag_before, lag_after, produced, consumed over the partitions that
-    have them (null if none has); the largest time_lag_before and time_lag_after, where there are any.
+    have them (null if none has, or if it is too large for a bigint: totals leave it out then); the largest
+    time_lag_before and time_lag_after, where there are any.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
-    sums = (F.sum(name).alias(name) for name in _SUMS)
+    sums = (F.try_sum(name).alias(name) for name in _SUMS)
     largest = (F.max(name).alias(name) for name in TIME_LAGS if name in verdicts.columns)
     worst = _status_of(F.min(severity(F.col("status")))).alias("worst")
     return verdicts.groupBy(*_TOPIC_KEYS).agg(worst, F.count(F.lit(1)).alias("partitions"), *counts, *sums, *largest)
@@ -136,7 +137,7 @@ def with_totals(summary: DataFrame) -> DataFrame:
         _status_of(F.min(severity(F.col("worst")))).alias("worst"),
         (F.grouping("topic") == 1).alias("is_total"),
         F.count(F.lit(1)).alias("topics"),
-        *(F.sum(name).alias(name) for name in counts),
+        *(F.try_sum(name).alias(name) for name in counts),
         *(F.max(name).alias(name) for name in TIME_LAGS if name in summary.columns),
     )
 

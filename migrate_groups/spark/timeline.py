@@ -24,7 +24,7 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     Columns: cluster_id, group, topic, taken_at, source_group (the old group as long as offsets are its own, null
     afterwards), partitions, committed (partitions with a commit), lag (null if no partition has one: no commit is
     never lag 0), produced and consumed (since the moment before at which a partition was seen; null at the first, and
-    across a topic's recreation). All of them are sums over the partitions that have the figure.
+    across a topic's recreation). All of them are sums over the partitions that have the figure, null if too large.
 
     Cluster ids must be equal, or null on both sides: `comparable.align` sees to that.
     """
@@ -50,9 +50,9 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
             F.max("source_group").alias("source_group"),
             F.count(F.lit(1)).alias("partitions"),
             F.count("offset").alias("committed"),
-            F.sum(end - offset).alias("lag"),
-            F.sum("produced").alias("produced"),
-            F.sum("consumed").alias("consumed"),
+            F.try_sum(end - offset).alias("lag"),
+            F.try_sum("produced").alias("produced"),
+            F.try_sum("consumed").alias("consumed"),
         )
         .withColumn("cluster_id", F.nullif("cluster_id", F.lit("")))
     )
@@ -69,7 +69,7 @@ def most_telling(timeline: DataFrame, most: int) -> DataFrame:
         [[F.col(name) for name in names] for names in ((*_LINE, "taken_at"), ("cluster_id", "group", "taken_at"))],
         *_LINE,
         "taken_at",
-    ).agg(*(F.sum(name).alias(name) for name in ("partitions", "lag", "produced", "consumed")))
+    ).agg(*(F.try_sum(name).alias(name) for name in ("partitions", "lag", "produced", "consumed")))
     return (
         points.withColumn("peak", F.max("lag").over(line))
         .orderBy(F.col("topic").isNotNull(), F.col("peak").desc_nulls_last(), *_LINE, F.col("taken_at").desc())

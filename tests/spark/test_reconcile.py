@@ -250,6 +250,13 @@ def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
     assert set(rows) == {"orders", "searches"}
 
 
+def test_sums_that_are_too_large_are_null(snapshot: Snapshot) -> None:
+    """Offsets up to the largest there is give a verdict all the same."""
+    rows = [{"partition": number, "offset": 0, "log_end_offset": 2**63 - 1} for number in (0, 1)]
+    found = conclude(partition_verdict(snapshot(*rows), snapshot(*rows)))
+    assert (found.clean, found.totals.counts["exact"], found.totals.lag_before) == (True, 2, None)
+
+
 def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
     """In seconds, on the side that has it; null where nothing is left to read, 0 for a record of the future."""
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
