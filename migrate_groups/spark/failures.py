@@ -1,4 +1,4 @@
-"""Turns what Spark throws because of an input into `InvalidInput`: one line that names the file, and the line in it.
+"""Turns what Spark throws into one line: because of an input into `InvalidInput`, which names the file and its line.
 
 A job checks its rows with ``raise_error``: the message is a sentence, or a JSON object (`PROBLEM_FIELDS`) when a cell
 of a file is to blame. Spark knows the file but not the line, so a file on this machine is then searched for it.
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, MigrateGroupsError
 
 PROBLEM_FIELDS = ("file", "column", "value", "expected")
 """The keys of a cell's problem: the file as a URI, the column and the value (absent if the cell is empty; no column
@@ -26,16 +26,52 @@ _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _CAUSE = re.compile(r"Caused by: (?:[\w$.]+: )?(.+)")
 
 
+_CALLED = re.compile(r"\AAn error occurred while calling [^\n]*\n?:? ?")
+_CLASSES = re.compile(r"\A(?:(?:\w+\.)+[\w$]+: )*(?:\w+\.)+(?=[\w$]+: )")
+_FULL = "No space left on device"
+_ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
+
+
 @contextmanager
-def readable_failures() -> Iterator[None]:
-    """Within it, a failure of Spark that an input file causes is raised as `InvalidInput`; others pass."""
+def readable_failures(path: str | None = None) -> Iterator[None]:
+    """Within it, a failure of Spark is raised as an error of ours, in one line; others pass.
+
+    path: what is read or written within, and to blame for any failure.
+
+    Raises:
+        InvalidInput: an input file causes it, or the path, or a full disk.
+        MigrateGroupsError: it is of another kind.
+    """
     try:
         yield
     except Exception as error:
-        sentence = _sentence(error)
-        if sentence is None:
+        if not is_of_spark(error):
             raise
-        raise InvalidInput(sentence) from error
+        raise _readable(error, path) from error
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says of a failure, without the stack: the last cause that it names, or else its first line."""
+    if type(error).__name__ in _ENDED:
+        return "Spark's Java process has ended: it was killed, or had no memory left"
+    causes = _CAUSE.findall(str(error))
+    lines = _CALLED.sub("", str(error)).strip().splitlines() or [type(error).__name__]
+    return _CLASSES.sub("", causes[-1] if causes else lines[0]).strip()
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Whether Spark has thrown it, or its JVM is gone."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc") or type(error).__name__ in _ENDED
+
+
+def _readable(error: Exception, path: str | None) -> MigrateGroupsError:
+    if sentence := _sentence(error):
+        return InvalidInput(sentence)
+    if _FULL in str(error):
+        return InvalidInput("no space left where Spark writes (an output folder, or SPARK_LOCAL_DIRS): free some")
+    if path is not None and type(error).__name__ not in _ENDED:
+        return InvalidInput(f"{path}: Spark can't use this: {first_line(error)}")
+    return MigrateGroupsError(f"Spark failed: {first_line(error)}")
 
 
 def local_file(uri: str) -> Path | None:

@@ -18,7 +18,7 @@ from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, h
 from migrate_groups.spark.members import members
 from migrate_groups.spark.offsets_log import OFFSET_COMMIT, decode, landed_log
 from migrate_groups.spark.result import Moment, moments
-from migrate_groups.spark.snapshots import spark_path
+from migrate_groups.spark.snapshots import spark_path, written_path
 
 MAX_MOMENTS = 2000
 """The brokers are asked once for each moment."""
@@ -108,7 +108,7 @@ def run_history(
         table = (
             history(made, ends, who, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
         )
-        table.write.parquet(str(out))
+        table.write.parquet(written_path(str(out)))
         table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
         found = by_group(made, table, spark.createDataFrame(proof, evidence.select(*Evidence._fields).schema))
         shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)

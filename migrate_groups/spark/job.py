@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,12 +19,13 @@ from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsErr
 from migrate_groups.spark.comparable import align
 from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.listing import literal
 from migrate_groups.spark.mapping import Split, expected, spec_mapping, split_mapping
 from migrate_groups.spark.quarantine import right, set_aside
 from migrate_groups.spark.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.result import Reconciliation, conclude, moments
 from migrate_groups.spark.session import submitted_session
-from migrate_groups.spark.snapshots import PROBLEM, examined, read_snapshots, spark_path, strict
+from migrate_groups.spark.snapshots import PROBLEM, examined, read_snapshots, spark_path, strict, written_path
 from migrate_groups.spark.timeline import lag_timeline
 
 
@@ -57,6 +58,8 @@ def run_reconcile(
         for folder in (out, quarantine):
             if folder is not None:
                 _require_new(spark, str(folder))
+        if out is not None and quarantine is not None:
+            _require_apart(str(out), str(quarantine))
         before, after = examined(spark, before_paths), examined(spark, after_paths)
         aside = (0, 0)
         if quarantine is None:
@@ -64,7 +67,7 @@ def run_reconcile(
             checked, rows = (strict(before), strict(after)), (before.drop(PROBLEM), after.drop(PROBLEM))
         else:
             with _all_or_nothing(str(quarantine)):
-                aside = set_aside(before, after, str(quarantine))
+                aside = set_aside(before, after, written_path(str(quarantine)))
             checked = rows = right(before), right(after)
         mapping = _mapping(checked[0], split)
         to_start = [*planned]
@@ -160,9 +163,9 @@ def _mapping(before: DataFrame, split: Split | str | None) -> DataFrame | None:
 
 def _written(table: DataFrame, path: str) -> DataFrame:
     """The table as read from the Parquet that was written, so that what follows does not compute it again."""
-    table.write.parquet(f"{path}.parquet")
-    read = table.sparkSession.read.schema(table.schema).parquet(f"{path}.parquet")
-    write_csv(read, f"{path}.csv")
+    table.write.parquet(written_path(f"{path}.parquet"))
+    read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
+    write_csv(read, written_path(f"{path}.csv"))
     return read
 
 
@@ -171,17 +174,27 @@ def _sorted(table: DataFrame, *further: str) -> DataFrame:
 
 
 def _require_new(spark: SparkSession, folder: str) -> None:
-    if _exists(spark, folder):
+    with readable_failures(folder):
+        exists = _exists(spark, folder)
+    if exists:
         raise InvalidInput(f"{folder}: exists already; choose another or remove it")
     if "://" not in folder:
         parent = next(each for each in Path(folder).absolute().parents if each.exists())
-        if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise InvalidInput(f"{folder}: can't be written: {parent} is not a folder that we may write to")
+        try:
+            Path(tempfile.mkdtemp(dir=parent)).rmdir()
+        except OSError as error:
+            raise InvalidInput(f"{folder}: can't be written: {parent}: {error.strerror or error}") from error
+
+
+def _require_apart(out: str, quarantine: str) -> None:
+    one, other = Path(out).absolute(), Path(quarantine).absolute()
+    if one.is_relative_to(other) or other.is_relative_to(one):
+        raise InvalidInput(f"{out} and {quarantine}: tables and quarantine each need a folder of their own")
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
     try:
-        spark.read.text(spark_path(path)).inputFiles()  # over Spark Connect reading alone does not look
+        spark.read.text(literal(written_path(path))).inputFiles()  # over Spark Connect reading alone does not look
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import re
+from codecs import BOM_UTF8
 from collections.abc import Collection, Sequence
 from functools import reduce
 from pathlib import Path, PurePath
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
@@ -23,6 +24,7 @@ from pyspark.sql.types import (
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
+from migrate_groups.spark.listing import files_of, literal
 from migrate_groups.text import ESCAPES, GUARDED
 
 SNAPSHOT = StructType(
@@ -75,7 +77,7 @@ _TOPIC_NAME = r"\A[a-zA-Z0-9._-]{1,249}\z"
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """All rows of one or more snapshots, with the columns of `SNAPSHOT`, and `OLDEST_UNCONSUMED` where a path has it.
 
-    Of a folder of Parquet files, one tells whether all have that one.
+    Of the files of one path, all have that one or none.
 
     A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns go by their name in the
     header; nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A file without a
@@ -112,30 +114,35 @@ def strict(rows: DataFrame) -> DataFrame:
 def spark_path(path: str) -> str:
     """A path as Spark takes it: a local file by its literal name, even if that looks like a glob; others as given."""
     local = Path(path)
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(local.absolute())) if local.exists() else path
+    return literal(str(local.absolute())) if local.exists() else path
+
+
+def written_path(path: str) -> str:
+    """A path as Spark writes to it: what is before a colon would be a scheme, but not in an absolute one."""
+    return path if "://" in path or ":" not in path else str(Path(path).absolute())
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:
     location = spark_path(path)
-    files = spark.read.text(location, recursiveFileLookup=True).inputFiles()
-    if not files:
-        raise InvalidInput(f"{path}: nothing to read here; Spark passes over names that begin with '_' or '.'")
+    files = files_of(spark, path, location)
     kinds = {PurePath(shown(file)).suffix for file in files}
     if kinds == {".csv"}:
         for file in files:
-            _require_last_line_end(local_file(file))
+            _require_whole(local_file(file))
         rows = _from_csv(spark, path, location)
     elif kinds == {".parquet"}:
-        rows = _from_parquet(spark, path, location)
+        rows = _from_parquet(spark, files, location)
     else:
         raise InvalidInput(f"{path}: pass files whose names end in .csv, or in .parquet, and not both in one folder")
     return rows
 
 
-def _require_last_line_end(path: Path | None) -> None:
-    if path is None or path.stat().st_size == 0:
+def _require_whole(path: Path | None) -> None:
+    if path is None:
         return
     with path.open("rb") as file:
+        if file.read(len(BOM_UTF8)) == BOM_UTF8:
+            raise InvalidInput(f"{path}: it starts with a byte order mark: save it as plain UTF-8")
         file.seek(-1, 2)
         if file.read() != b"\n":
             raise InvalidInput(f"{path}: the last line has no line end, so the file was cut short: write it again")
@@ -192,17 +199,19 @@ def _known_columns(path: str, names: list[str]) -> list[str]:
     return names
 
 
-def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
-    reader = spark.read.option("recursiveFileLookup", True)
-    found = {field.name: field.dataType.simpleString() for field in reader.parquet(location).schema}
-    fields = _fields(found)
+def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataFrame:
+    # each of them: what a file lacks, Spark fills with nulls
+    by_file = {shown(file): _parquet_columns(spark, file) for file in files}
+    fields = _fields({name for found in by_file.values() for name in found})
     wanted = {field.name: field.dataType.simpleString() for field in fields}
-    for name in [*found, *wanted]:
-        if found.get(name) != wanted.get(name):
-            raise InvalidInput(
-                f"{path}: the column {name!r} is {found.get(name, 'missing')}, "
-                f"expected {wanted.get(name, 'no such column in a snapshot')}"
-            )
+    for file, found in by_file.items():
+        for name in [*found, *wanted]:
+            if found.get(name) != wanted.get(name):
+                raise InvalidInput(
+                    f"{file}: the column {name!r} is {found.get(name, 'missing')}, "
+                    f"expected {wanted.get(name, 'no such column in a snapshot')}"
+                )
+    reader = spark.read.option("recursiveFileLookup", True)
     rows = reader.schema(StructType(fields)).parquet(location)
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[type(field.dataType)][1], field.name, F.col(field.name))
@@ -210,6 +219,12 @@ def _from_parquet(spark: SparkSession, path: str, location: str) -> DataFrame:
         if isinstance(field.dataType, IntegerType | LongType)
     ]
     return _examined(rows, checks)
+
+
+def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
+    with readable_failures(shown(file)):
+        schema = spark.read.parquet(literal(unquote(file))).schema
+    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 class _Check(NamedTuple):

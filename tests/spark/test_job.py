@@ -113,6 +113,30 @@ def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split
     assert not [*out.iterdir()]
 
 
+@pytest.mark.parametrize("name", ["o[1]{a}\\*?", "2026-11-20T12:00"])
+def test_folders_have_any_name(
+    spark: SparkSession, split: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Signs of a glob or a URI are part of a new folder's name, with a file beside it that no glob can go over."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "12:00").touch()
+    out = name if ":" in name else tmp_path / name  # of Spark, the folder that it was started in stays the current one
+    assert run_reconcile(spark, [split], [after], out=out, quarantine="q:1").clean
+    assert {path.name for path in tmp_path.iterdir()} == {"12:00", "after.csv", "split.csv", name, "q:1"}
+    assert len([*(tmp_path / name).iterdir()]) == 4
+    assert (tmp_path / "q:1" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize(("out", "quarantine"), [("x", "x"), ("x", "x/y"), ("x/y", "x")])
+def test_tables_and_quarantine_are_apart(
+    spark: SparkSession, split: str, after: str, tmp_path: Path, out: str, quarantine: str
+) -> None:
+    """One in the other would be taken for a part of it; nothing is left behind."""
+    with pytest.raises(InvalidInput, match="a folder of their own"):
+        run_reconcile(spark, [split], [after], out=tmp_path / out, quarantine=tmp_path / quarantine)
+    assert not (tmp_path / "x").exists()
+
+
 def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
     """Files, folders and globs, several of each side; a history of more than two moments gets a timeline."""
     timed = f"taken_at,{HEADER}"
@@ -156,10 +180,11 @@ def test_a_bad_row_leaves_nothing_behind(
 
 
 def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: str, after: str) -> None:
-    """A file where a folder would have to be: found out before the job."""
-    with pytest.raises(InvalidInput, match="can't be written") as error:
-        run_reconcile(spark, [split], [after], out=Path(split) / "out")
-    assert "\n" not in str(error.value)
+    """A file where a folder would have to be, a folder that takes none: found out before the job."""
+    for out in (Path(split) / "out", Path("/proc/out")):
+        with pytest.raises(InvalidInput, match="can't be written") as error:
+            run_reconcile(spark, [split], [after], out=out)
+        assert "\n" not in str(error.value)
 
 
 def test_an_error_is_one_line_and_an_exit_code(

@@ -195,8 +195,12 @@ def test_bytes_that_are_not_utf8_are_refused(spark: SparkSession, csv_file: CsvF
 
 
 def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """There is not even a header."""
-    with pytest.raises(InvalidInput, match=r"snapshot\.csv: the file has no first line"):
+    """There is not even a header; nor may one hide beside another."""
+    empty = csv_file("topic,partition", "t,0", name="days/1.csv").replace("1.csv", "2.csv")
+    Path(empty).touch()
+    with pytest.raises(InvalidInput, match=f"{empty}: an empty file"):
+        read_snapshots(spark, [str(Path(empty).parent)])
+    with pytest.raises(InvalidInput, match=r"snapshot\.csv: an empty file"):
         read_snapshots(spark, [csv_file()])
 
 
@@ -217,6 +221,31 @@ def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file:
     """Spark would take the file for hidden, and its rows for none."""
     with pytest.raises(InvalidInput, match="nothing to read here"):
         read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hidden"),
+    [("", "_b.csv"), ("", ".b.csv"), ("", "_old/b.csv"), ("*", "_b.csv"), ("*", "old/.b.csv"), ("{a,_b}*", "_b.csv")],
+)
+def test_what_spark_would_leave_out_is_named(
+    spark: SparkSession, csv_file: CsvFile, tmp_path: Path, pattern: str, hidden: str
+) -> None:
+    """In a folder and in a glob; what Spark itself leaves beside its files is no snapshot."""
+    csv_file("topic,partition", "t,0", name="days/a.csv")
+    for name in ("_SUCCESS", "_committed_1", ".a.csv.crc"):
+        (tmp_path / "days" / name).touch()
+    path = str(tmp_path / "days" / pattern)
+    assert len(rows_of(spark, path)) == 1
+    left_out = csv_file("topic,partition", "t,1", name=f"days/{hidden}")
+    with pytest.raises(InvalidInput, match="Spark passes over names") as error:
+        read_snapshots(spark, [path])
+    assert str(error.value).startswith(f"{left_out}: ")
+
+
+def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+    """As everywhere else."""
+    with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
+        read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
 
 @pytest.mark.parametrize("name", ["be[f]ore*.csv", "2026-11-20T23:27.csv", "be fore#?.csv", "bef%20öre.csv"])
@@ -305,6 +334,24 @@ def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSes
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
     with pytest.raises(InvalidInput, match="'extra' is string, expected no such column"):
         read_snapshots(spark, [parquet(tmp_path / "b.parquet", table.append_column("extra", [["x"]]))])
+
+
+def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """The first one's columns say nothing of the others."""
+    table = pa.table(arrow_row(), schema=ARROW)
+    (tmp_path / "days").mkdir()
+    parquet(tmp_path / "days" / "a [1].parquet", table)
+    timed = table.append_column("oldest_unconsumed_at", table["taken_at"])
+    for bad in (table.drop_columns(["log_start_offset"]), timed):
+        blamed, lacks = (
+            parquet(tmp_path / "days" / "b é%20.parquet", bad),
+            "'log_start_offset' is missing, expected bigint",
+        )
+        if bad is timed:
+            blamed, lacks = f"{tmp_path}/days/a [1].parquet", "'oldest_unconsumed_at' is missing, expected timestamp"
+        with pytest.raises(InvalidInput) as error:
+            read_snapshots(spark, [str(tmp_path / "days")])
+        assert str(error.value) == f"{blamed}: the column {lacks}"
 
 
 @pytest.mark.parametrize(("column", "value"), [("topic", None), ("partition", -1), ("offset", -1), ("partition", None)])

@@ -1,0 +1,66 @@
+"""What Spark throws, as one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from migrate_groups.errors import InvalidInput, MigrateGroupsError
+from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.snapshots import read_snapshots
+
+ABORTED = """An error occurred while calling o9.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times
+\tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:2935)
+Caused by: java.lang.RuntimeException: java.io.IOException: %s
+\tat org.apache.hadoop.fs.ChecksumFileSystem.create(ChecksumFileSystem.java:520)
+"""
+
+
+@pytest.mark.parametrize(
+    ("thrown", "kind", "code", "message"),
+    [
+        (PySparkException(ABORTED % "of no kind"), MigrateGroupsError, 1, "Spark failed: IOException: of no kind"),
+        (PySparkException("one line\nand more"), MigrateGroupsError, 1, "Spark failed: one line"),
+        (PySparkException(ABORTED % "No space left on device"), InvalidInput, 2, "no space left where Spark writes"),
+        (ConnectionRefusedError(111, "refused"), MigrateGroupsError, 1, "Spark failed: Spark's Java process has ended"),
+    ],
+)
+def test_a_failure_is_one_line(thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str) -> None:
+    """Whatever Spark throws: what is known says what to do, the rest what Spark says without its stack."""
+    with pytest.raises(MigrateGroupsError) as error, readable_failures():
+        raise thrown
+    assert (type(error.value), error.value.exit_code) == (kind, code)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_a_bug_stays_a_bug() -> None:
+    """What is not Spark's passes as it is."""
+    with pytest.raises(KeyError), readable_failures():
+        raise KeyError("a")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("a[.csv", "Unclosed character class"),
+        ("{a.csv", "Unclosed group"),
+        ("x:y.csv", "Relative path in absolute URI"),
+        ("foo://x/y.csv", 'No FileSystem for scheme "foo"'),
+        ("s3a://bucket/x.parquet", "S3AFileSystem not found"),
+        ("*.csv", "Relative path in absolute URI: 12:00.csv"),
+    ],
+)
+def test_a_path_that_spark_cannot_use_is_named(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
+    """A pattern that is none, a scheme that nobody knows, a connector that is not there, a glob over a colon."""
+    (tmp_path / "12:00.csv").write_text("topic,partition\n")
+    path = path if ":" in path else str(tmp_path / path)
+    with pytest.raises(InvalidInput) as error:
+        read_snapshots(spark, [path])
+    assert str(error.value).startswith(f"{path}: Spark can't use this: ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
