@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Say that Spark starts, and yield its session, made for a job of so many rows. Raises as `local_session`."""
+    """Say that Spark starts, and yield its session, made for a job of so many rows; it has ended afterwards.
+
+    Raises as `local_session` and `readable_failures`.
+    """
     talk("starting Spark on this machine")
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
@@ -24,9 +27,27 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
     # What Py4J tells the root logger of an interrupt is a traceback, and for nobody.
     logging.getLogger().addHandler(logging.NullHandler())
     with interrupted_later():
-        session = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
-    with session as spark:
+        spark = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
+    from migrate_groups.spark.failures import readable_failures
+
+    with readable_failures(), _stopped(spark):
         yield spark
+
+
+@contextmanager
+def _stopped(spark: SparkSession) -> Iterator[None]:
+    from migrate_groups.spark.session import end_jvm
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        end_jvm()  # it is in the middle of something, and does not listen
+        raise
+    except Exception:
+        with suppress(Exception):  # what has failed before says more
+            spark.stop()
+        raise
+    spark.stop()
 
 
 @contextmanager

@@ -47,6 +47,8 @@ class ClassData:
         return self.archive.with_suffix(f".partial-{os.getpid()}")
 
     def _keep(self, jvm: subprocess.Popen[bytes]) -> None:
+        if jvm.poll() is not None:  # it was ended, and what it may have written is not whole
+            return
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:
                 jvm.stdin.close()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,8 @@ _JOB_SETTINGS = {
     # Java does not compile a method of more bytes: such a stage would be interpreted, three times as slow (measured)
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
+# What a JVM that was asked to end may take to remove its files.
+_PATIENCE_S = 3
 _NEEDS_PYSPARK = "Spark is not installed: run pip install 'migrate-groups[spark]'"
 _NEEDS_JAVA = (
     "Spark can't start: it needs Java 17 or newer (such as Debian's openjdk-17-jre-headless) on PATH or in JAVA_HOME"
@@ -54,23 +59,24 @@ def local_session(
             10 s more, and the start of every later one half the time.
 
     Raises:
-        MissingDependency: PySpark or Java 17 is not there.
+        MissingDependency: PySpark or Java 17 is not there, or the environment keeps Spark from starting.
     """
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
         raise MissingDependency(_NEEDS_PYSPARK) from None
-    if SparkSession.getActiveSession() is None:
-        # spark.driver.host alone does not keep Spark from resolving the host's name, which is slow without a DNS server
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
-        jvm_options = QUICK_START if small else ""
-        if SparkContext._gateway is None:  # a session that was stopped leaves its JVM behind, for the next one
-            gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
-            SparkContext._ensure_initialized(gateway=gateway)
-        SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
-    return submitted_session()
+    with _readable_start():
+        if SparkSession.getActiveSession() is None:
+            # spark.driver.host alone does not keep Spark from resolving the host's name, slow without a DNS server
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
+            jvm_options = QUICK_START if small else ""
+            if SparkContext._gateway is None:  # a session that was stopped leaves its JVM behind, for the next one
+                gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
+                SparkContext._ensure_initialized(gateway=gateway)
+            SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
+        return submitted_session()
 
 
 def submitted_session() -> SparkSession:
@@ -109,6 +115,35 @@ def _local_settings() -> dict[str, str]:
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         **_JOB_SETTINGS,
     }
+
+
+def end_jvm() -> None:
+    """End the JVM of this process's session, whatever it is doing."""
+    from pyspark import SparkContext
+
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is None:
+        return
+    jvm.terminate()
+    try:
+        jvm.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+
+
+@contextmanager
+def _readable_start() -> Iterator[None]:
+    from migrate_groups.spark.failures import first_line, is_of_spark
+
+    try:
+        yield
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        raise MissingDependency(
+            f"Spark can't start: {first_line(error)}; see to SPARK_LOCAL_DIRS and the like in the environment"
+        ) from error
 
 
 def _class_data(archives: Path) -> ClassData | None:

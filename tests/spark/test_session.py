@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from pyspark.sql import SparkSession
 import migrate_groups.spark
 from migrate_groups.errors import MissingDependency
 from migrate_groups.spark.session import local_session
+from tests.support.processes import children_of, gone
 
 PACKAGE = Path(migrate_groups.spark.__file__).parent
 ON_THIS_MACHINE = ("class_data", "session")  # the rest may be submitted to a cluster
@@ -66,12 +69,48 @@ def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_jvm_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     """A terminal shows our lines only, and the working directory stays as it was."""
-    import os
-
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
     done = in_a_new_process(tmp_path, "print(local_session(small=True).range(3).count())", **environment)
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
     assert not [*tmp_path.iterdir()]
+
+
+def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -> None:
+    """Folders that can't be made, say: Spark's Java process just ends."""
+    program = "try: local_session(small=True)\nexcept Exception as error: print(type(error).__name__, error)"
+    done = in_a_new_process(tmp_path, program, **{**os.environ, "SPARK_LOCAL_DIRS": "/proc/nope"})
+    assert done.stdout.startswith("MissingDependency Spark can't start: Spark's Java process has ended")
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+def test_an_interrupt_within_a_job_ends_the_jvm_as_well() -> None:
+    """Ctrl-C goes to all processes of the terminal's group, and Java ignores it. Nobody says a word beside us."""
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from migrate_groups.cli.spark_here import spark_here
+try:
+    with spark_here(1) as spark:
+        print("works", flush=True)
+        spark.range(10**13).selectExpr("sum(id)").collect()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        jvms = children_of(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert (out, err) == ("interrupted\n", "starting Spark on this machine\n")
+    assert jvms
+    assert all(gone(jvm) for jvm in jvms)
 
 
 @pytest.mark.parametrize("module", JOB)
