@@ -153,8 +153,8 @@ class Receipt:
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Receipt:
-        """Return the receipt with one more remark."""
-        return replace(self, remarks=(*self.remarks, remark))
+        """Return the receipt with this remark added, once."""
+        return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_source_moved(self, reasons: Iterable[str]) -> Receipt:
         """Return the receipt with these reasons added, each once."""

@@ -269,7 +269,7 @@ def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
     made.commit("new", FIRST, 9)
-    (remark,) = guard(made, receipt, 5, FakeClock()).remarks
+    (remark,) = guard(made, guard(made, receipt, 5, FakeClock()), 5, FakeClock()).remarks
     assert "'new' has no member, and stands elsewhere than it was put in 1 partition: t-0" in remark
     made.join("new", Member(member_id="m", client_id="c", host="/h"))
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
