@@ -6,6 +6,9 @@ the message on stderr and exits; nothing else turns an error into an exit code.
 
 from __future__ import annotations
 
+EXIT_CHANGES = 10
+"""No error: the exit code of a dry run that was asked whether there is something to write, and found it."""
+
 
 class MigrateGroupsError(Exception):
     """What every error of this package derives from; itself only for the unexpected (exit 1)."""

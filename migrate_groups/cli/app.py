@@ -11,12 +11,11 @@ import sys
 from types import FrameType
 
 from migrate_groups.cli import streams, written
-from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError
 from migrate_groups.text import one_line
 
 # Garbage is looked for less often: of a cut-over of 10,000 partitions that took a fifth (measured).
 _COLLECTED = (1_000_000, 20, 100)
-_UNEXPECTED, _CHANGES = 1, 10
 _INTERRUPTED = 130  # also what Typer makes of Ctrl-C, without a word
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -65,10 +64,10 @@ def _heard(code: int) -> int:
     lost = streams.stdout_lost()
     if lost is None:
         return code
-    fails = code in (0, _CHANGES) and not written.begun()
+    fails = code in (0, EXIT_CHANGES) and not written.begun()
     if not isinstance(lost, BrokenPipeError):
         sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
-    return _UNEXPECTED if fails else code
+    return MigrateGroupsError.exit_code if fails else code
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

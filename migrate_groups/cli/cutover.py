@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML file.")]
 
+# Whoever was kept out tries again within seconds (measured), and would process from where the group was handed over.
+_WATCHED_AFTER_HOLD = 10.0
+
 
 def migrate(
     spec: Spec,
@@ -144,10 +147,6 @@ def migrate(
         f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
         f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after)",
     )
-
-
-# Whoever was kept out tries again within seconds (measured), and would process from where the group was handed over.
-_WATCHED_AFTER_HOLD = 10.0
 
 
 def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Receipt]) -> Receipt:

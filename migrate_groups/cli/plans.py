@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 import typer
 
 from migrate_groups.cli.console import load_table, show
-from migrate_groups.errors import UsageError
+from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
     from migrate_groups.cluster.ports import GroupReader
@@ -41,8 +41,6 @@ WitnessOption = Annotated[
     Literal["auto", "required", "none"] | None,
     typer.Option(help="Whether the second client must confirm.", show_default="auto"),
 ]
-
-_CHANGES = 10
 
 Rows = Callable[[], "Iterable[Row]"]
 """Returns the rows that a plan was made from, which a table does without."""
@@ -112,7 +110,7 @@ def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
 
     refuse_forbidden(plan.refusals(at_the_write=False))
     if detailed and plan.to_write():
-        raise typer.Exit(_CHANGES)
+        raise typer.Exit(EXIT_CHANGES)
 
 
 def show_plan(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from msgspec import structs
 
@@ -113,13 +114,15 @@ def cut_over(
         how.progress(reasons, looks, seconds)
 
     waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
-    prove_stopped(reader, [spec.source], clock, waiting, topics=moved if spec.stay else ())
+    wait_for_stop = partial(prove_stopped, reader, [spec.source], clock, topics=moved if spec.stay else ())
+    read = partial(read_group, reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+    wait_for_stop(waiting)
     how.once_stopped()
     try:
-        reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+        reading = read()
     except PendingCommits:
-        prove_stopped(reader, [spec.source], clock, replace(waiting, offsets=True), topics=moved if spec.stay else ())
-        reading = read_group(reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+        wait_for_stop(replace(waiting, offsets=True))
+        reading = read()
     try:
         shared = share_out([*_mended(reading, baseline, ends)], spec)
     except InvalidInput as error:

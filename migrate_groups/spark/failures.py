@@ -24,8 +24,6 @@ means that the value is the row as a whole), and what was expected."""
 
 _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _CAUSE = re.compile(r"Caused by: (?:[\w$.]+: )?(.+)")
-
-
 _CALLED = re.compile(r"\AAn error occurred while calling [^\n]*\n?:? ?")
 _CLASSES = re.compile(r"\A(?:(?:\w+\.)+[\w$]+: )*(?:\w+\.)+(?=[\w$]+: )")
 _FULL = "No space left on device"
