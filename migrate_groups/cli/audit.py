@@ -18,7 +18,7 @@ from migrate_groups.cli.console import show
 from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
-from migrate_groups.errors import HandOverBroken, InvalidInput, Undetermined, UsageError
+from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
     from migrate_groups.migration.landing import Landed
     from migrate_groups.offsets.fence import Fence
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.plan.receipt import Deed
     from migrate_groups.spark.audit_job import Audit
 
 Group = tuple[str, int, int]
@@ -96,22 +96,22 @@ def audit(
         raise UsageError("name the run directory of migrate, or pass --history for all groups")
     if group or every or output:
         raise UsageError("--group, --every and -o go with --history")
-    from migrate_groups.files import fence_parquet
+    from migrate_groups.files import fence_parquet, receipt_json
     from migrate_groups.files.run_dir import RunDir, receipt_in
 
     run = RunDir(run_dir)
-    receipt, fences = _load(receipt_in(run_dir)), fence_parquet.load(run.fence)
-    _check_fences(run_dir, receipt, fences)
-    groups = _groups(receipt, fences)
+    deed, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
+    _check_fences(run_dir, deed, fences)
+    groups = _groups(deed, fences)
     partitions = len(fences[-1].ends)
     if source == "kafka":
         from migrate_groups.cli.from_kafka import prove_from_kafka
 
-        found = prove_from_kafka(connection, mirror, receipt, partitions, groups)
+        found = prove_from_kafka(connection, mirror, deed, partitions, groups)
     else:
         with _folder(log) as folder:
-            landed = _land(connection, receipt.cluster_id, partitions, folder, groups)
-            found = _prove(receipt, groups, landed)
+            landed = _land(connection, deed.cluster_id, partitions, folder, groups)
+            found = _prove(deed, groups, landed)
     from migrate_groups.show import audit as shown
 
     if output_format == "json":
@@ -143,19 +143,9 @@ def _asked(
     return Asked(sorted(set(groups or [])), parse_span(every or "1h", "--every"), log, output)
 
 
-def _load(path: Path) -> Receipt:
-    from migrate_groups.files import receipt_json
-    from migrate_groups.plan.receipt import Deed
-
-    receipt = receipt_json.load(path)
-    if receipt.purpose.deed is not Deed.HAND_OVER:
-        raise InvalidInput(f"{path} is the receipt of a {receipt.purpose.deed}; expected that of a hand-over")
-    return receipt
-
-
-def _check_fences(run_dir: Path, receipt: Receipt, fences: list[Fence]) -> None:
+def _check_fences(run_dir: Path, deed: Deed, fences: list[Fence]) -> None:
     """Raise `Undetermined` where a run has left no fence: its own writes may lie before the first one."""
-    of_earlier_runs = any(entry.own for entry in receipt.entries)
+    of_earlier_runs = any(entry.own for entry in deed.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(
             f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
@@ -163,7 +153,7 @@ def _check_fences(run_dir: Path, receipt: Receipt, fences: list[Fence]) -> None:
         )
 
 
-def _groups(receipt: Receipt, fences: list[Fence]) -> list[Group]:
+def _groups(deed: Deed, fences: list[Fence]) -> list[Group]:
     """Return each group, its partition of the offsets topic, and from where on it counts there.
 
     An old group from the last run's fence on, since that run has read its offsets anew; a new one from the first one's,
@@ -171,7 +161,7 @@ def _groups(receipt: Receipt, fences: list[Fence]) -> list[Group]:
     """
     from migrate_groups.cluster.offsets_topic import log_partition
 
-    changes = [entry.change for entry in receipt.entries]
+    changes = [entry.change for entry in deed.entries]
     counting = {change.source_group: fences[-1] for change in changes if change.source_group}
     counting |= {change.group: fences[0] for change in changes}
     found = []
@@ -227,15 +217,15 @@ def open_log(
         yield reader, topic
 
 
-def _prove(receipt: Receipt, groups: list[Group], landed: Landed) -> Audit:
+def _prove(deed: Deed, groups: list[Group], landed: Landed) -> Audit:
     with spark_here(landed.offsets) as spark:
         from migrate_groups.spark.audit_job import run_audit
         from migrate_groups.spark.offsets_log import landed_log
 
-        return run_audit(spark, landed_log(spark, str(landed.log.folder)), handed_over(receipt), groups, landed.ranges)
+        return run_audit(spark, landed_log(spark, str(landed.log.folder)), handed_over(deed), groups, landed.ranges)
 
 
-def handed_over(receipt: Receipt) -> list[tuple[object, ...]]:
+def handed_over(deed: Deed) -> list[tuple[object, ...]]:
     """Return the rows of `spark.audit.HANDED_OVER`."""
     return [
         (
@@ -244,8 +234,8 @@ def handed_over(receipt: Receipt) -> list[tuple[object, ...]]:
             change.handed_over_at,
             change.before.offset if change.before else None,
             change.after.offset if change.after else None,
-            sorted({offset.offset for offset in entry.of_its_runs if offset}),
+            sorted({offset.offset for offset in entry.written if offset}),
         )
-        for entry in receipt.entries
+        for entry in deed.entries
         for change in [entry.change]
     ]

@@ -16,7 +16,15 @@ import typer
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
-from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
+from migrate_groups.cli.writing import (
+    agree,
+    carry_out,
+    check_can_ask,
+    finish,
+    is_over,
+    open_journal,
+    refuse_other_run,
+)
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import MigrateGroupsError, Refused, UsageError
 from migrate_groups.offsets.times import parse_duration
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from migrate_groups.offsets.fence import Fence
     from migrate_groups.plan.options import WriteOptions
     from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.plan.receipt import Deed, Receipt
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML file.")]
 
@@ -86,7 +94,8 @@ def migrate(
     from migrate_groups.files import split_toml
     from migrate_groups.files.run_dir import RunDir
     from migrate_groups.migration.cutover import CutOver, cut_over
-    from migrate_groups.plan.receipt import HAND_OVER
+    from migrate_groups.migration.ways_back import refuse_by_record
+    from migrate_groups.plan.run_states import Verb
 
     file = _renamed(split_toml.load(spec), rename)
     chosen = _overruled(
@@ -107,50 +116,69 @@ def migrate(
     if hold and file.spec.stay:
         raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
     if dry_run:
+        with open_journal(run.receipt, dry_run=True) as journal:
+            refuse_by_record(journal.receipt, Verb.HAND_OVER)
         with open_reader(connection) as reader:
-            journal = Journal(run.receipt, HAND_OVER, dry_run=True)
-            prepared = _prepare(reader, file, chosen, approved, journal.read(), hold=hold)
-        journal.earlier(prepared.plan)
+            if is_over(reader, journal):
+                return
+            prepared = _prepare(reader, file, chosen, approved, journal.receipt, run, hold=hold)
+        refuse_other_run(journal, prepared.plan)
         plans.show_plan(prepared.plan, lambda: prepared.rows, output_format, plan_out, force=force)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
         plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
         return
     check_can_ask(yes=yes)
-    with run.opened(), open_writer(connection) as (writer, second):
-        journal = Journal(run.receipt, HAND_OVER)
-        resumed = journal.read()
-        shown = _prepare(writer, file, chosen, approved, resumed, hold=hold)
+    run.make()
+    with open_journal(run.receipt) as journal, open_writer(connection) as cluster:
+        writer = cluster[0]
+        refuse_by_record(journal.receipt, Verb.HAND_OVER)
+        if is_over(writer, journal):
+            return
+        resumed = journal.receipt.hand_over is not None
+        shown = _prepare(writer, file, chosen, approved, journal.receipt, run, hold=hold)
+        refuse_other_run(journal, shown.plan)
 
         def show_plan(plan: Plan) -> None:
             plans.show_plan(plan, lambda: shown.rows, output_format, plan_out, force=force)
 
-        agree(shown.plan, journal, yes=yes, provisional=True, show_plan=show_plan)
+        agree(shown.plan, yes=yes, provisional=True, show_plan=show_plan)
+        run.keep_baseline(shown.reading.rows())
         talk(f"waiting up to {wait} for {file.spec.source} to stop: stop its applications now")
 
-        def now(once_stopped: Callable[[], object]) -> Receipt:
+        def now(once_stopped: Callable[[], object]) -> Deed:
             fences: list[Fence | None] = []
-            stopped = _fencing(writer, once_stopped, fences)
-            how = CutOver(wait=seconds, progress=who_is_there(), once_stopped=stopped, earlier=resumed)
+            how = CutOver(
+                wait=seconds,
+                progress=who_is_there(),
+                once_stopped=_fencing(writer, once_stopped, fences),
+                keep_baseline=run.keep_baseline,
+                receipt=journal.receipt,
+            )
             final = cut_over(writer, file.spec, shown, SystemClock(), how)
-            journal.earlier(final.plan)
-            run.keep_fence(fences[0], resumed=resumed is not None)
+            refuse_other_run(journal, final.plan)
+            run.keep_fence(fences[0], resumed=resumed)
             done = "written and read back: START THE NEW GROUPS NOW"
-            return carry_out(writer, second, final.plan, journal, done, partial(keep, writer, file.content, final, run))
+            return carry_out(cluster, final.plan, journal, done, keep=partial(keep, writer, file.content, final, run))
 
-        receipt = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
-        journal.record(receipt)
-    finish(receipt, journal, apart=output_format != "table")
+        deed = _holding(writer, file.spec.source, now) if hold else now(lambda: None)
+        journal.record(deed)
+    finish(deed, journal, apart=output_format != "table")
     groups, folder = shlex.join(target.group for target in file.spec.targets), shlex.quote(str(run.folder))
+    if deed.wrote_nothing:
+        talk(
+            "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
+        )
     talk(
         f"next: migrate-groups reconcile {folder}",
         f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
-        f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after)",
+        f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after"
+        + (f": all of {file.spec.source} must stop for it)" if file.spec.stay else ")"),
     )
 
 
-def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Receipt]) -> Receipt:
-    """Return the receipt of a cut-over that holds the old group from its stop to the end of the guard.
+def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], object]], Deed]) -> Deed:
+    """Return the deed of a cut-over that holds the old group from its stop to the end of the guard.
 
     The guard has seen nobody, since nobody could come: so it goes on for a while once the group is let go.
     """
@@ -158,13 +186,13 @@ def _holding(writer: GroupWriter, source: str, now: Callable[[Callable[[], objec
 
     held: list[HeldGroup] = []
     with ExitStack() as holding:
-        receipt = now(lambda: held.append(holding.enter_context(writer.held(source))))
-    receipt = receipt.with_source_moved(each.lost for each in held if each.lost)
-    seconds = min(receipt.options.guard, _WATCHED_AFTER_HOLD)
-    if not (seconds and receipt.is_whole):
-        return receipt
+        deed = now(lambda: held.append(holding.enter_context(writer.held(source))))
+    deed = deed.with_moved(each.lost for each in held if each.lost)
+    seconds = min(deed.options.guard, _WATCHED_AFTER_HOLD)
+    if not (seconds and deed.is_whole):
+        return deed
     talk(f"{source} is let go, and watched for {seconds:g} s more")
-    return guard(writer, receipt, seconds, SystemClock())
+    return guard(writer, deed, seconds, SystemClock())
 
 
 def _fencing(
@@ -183,7 +211,7 @@ def _fencing(
     return stopped
 
 
-def keep(reader: GroupReader, spec: bytes, final: Prepared, run: RunDir, receipt: Receipt) -> None:
+def keep(reader: GroupReader, spec: bytes, final: Prepared, run: RunDir, deed: Deed) -> None:
     """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
 
     They may start meanwhile: nothing waits for this, and so the ends of the logs, for the lag of the old group, are
@@ -196,7 +224,7 @@ def keep(reader: GroupReader, spec: bytes, final: Prepared, run: RunDir, receipt
     try:
         # The starts were read beside the write; the ends may be those from before the stop.
         reading = replace(reading, bounds=reader.log_bounds(reading.look.committed, starts=reading.starts))
-        after = take_snapshot(reader, groups, SystemClock(), reading) if receipt.is_whole else None
+        after = take_snapshot(reader, groups, SystemClock(), reading) if deed.is_whole else None
     except MigrateGroupsError as error:
         after = None
         talk(f"{run.after} was not written: {error}")
@@ -209,18 +237,20 @@ def _prepare(
     file: SplitFile,
     chosen: WriteOptions,
     approved: Path | None,
-    earlier: Receipt | None = None,
+    receipt: Receipt,
+    run: RunDir,
     *,
     hold: bool,
 ) -> Prepared:
     from migrate_groups.migration.cutover import prepare
 
-    prepared = prepare(reader, file.spec, chosen, SystemClock(), earlier, hold=hold)
-    _check_approved(approved, prepared.plan, earlier)
+    baseline = run.load_baseline(file.spec.source)
+    prepared = prepare(reader, file.spec, chosen, SystemClock(), receipt, baseline, hold=hold)
+    _check_approved(approved, prepared.plan, resumed=receipt.hand_over is not None)
     return prepared
 
 
-def _check_approved(path: Path | None, plan: Plan, earlier: Receipt | None) -> None:
+def _check_approved(path: Path | None, plan: Plan, *, resumed: bool) -> None:
     """Raise `Refused` naming each difference between the plan that was reviewed and the one of now.
 
     Partitions that were added while the run that this one resumes waited claim no old group, and are none.
@@ -230,7 +260,7 @@ def _check_approved(path: Path | None, plan: Plan, earlier: Receipt | None) -> N
     from migrate_groups.files import plan_json
     from migrate_groups.plan.intent import intent_differences
 
-    if earlier:
+    if resumed:
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     differences = intent_differences(plan_json.load(path).plan, plan)
     if differences:

@@ -15,18 +15,18 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.offsets.times import parse_duration
 
 if TYPE_CHECKING:
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.plan.receipt import Deed
     from migrate_groups.spark.audit_job import Audit
 
 
 def prove_from_kafka(
-    connection: Connection, mirror: str | None, receipt: Receipt, partitions: int, groups: list[Group]
+    connection: Connection, mirror: str | None, deed: Deed, partitions: int, groups: list[Group]
 ) -> Audit:
     """Conclude from what the log holds up to ends that our own consumer has read before. Raises as `audit`."""
     from migrate_groups.migration.landing import spans
 
     properties, jars = connection.for_java(), _connector(mirror)
-    with open_log(connection, receipt.cluster_id, partitions) as (reader, topic):
+    with open_log(connection, deed.cluster_id, partitions) as (reader, topic):
         found = spans(reader, topic, fenced(groups))
     settings = {"spark.jars": ",".join(jar.as_uri() for jar in jars)}
     with spark_here(sum(span.end - span.begin for span in found.values()), settings) as spark:
@@ -37,7 +37,7 @@ def prove_from_kafka(
         ranges = [(number, span.fence, span.end, span.held_back) for number, span in found.items()]
         timeout = parse_duration(connection.timeout, "--timeout")
         with kafka_log(spark, OFFSETS_TOPIC, asked, properties, timeout) as raw:
-            return run_audit(spark, raw, handed_over(receipt), groups, ranges)
+            return run_audit(spark, raw, handed_over(deed), groups, ranges)
 
 
 def _connector(mirror: str | None) -> tuple[Path, ...]:

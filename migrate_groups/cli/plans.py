@@ -53,13 +53,13 @@ class PlanInput(NamedTuple):
     options: WriteOptions
     approved: Plan | None
 
-    def plan(self, reader: GroupReader, earlier: Receipt | None = None) -> Plan:
-        """Return the plan; ``earlier``: a run that is resumed. Raises `Refused` where a saved one is stale."""
+    def plan(self, reader: GroupReader, receipt: Receipt) -> Plan:
+        """Return the plan; ``receipt``: the record of the run so far. Raises `Refused` where a saved plan is stale."""
         from migrate_groups.migration.prepare import make_again, make_plan
 
         if self.approved:
             return make_again(reader, self.rows, self.approved)
-        return make_plan(reader, self.rows, self.options, earlier)
+        return make_plan(reader, self.rows, self.options, receipt)
 
 
 def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool) -> PlanInput:

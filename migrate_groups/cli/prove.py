@@ -103,9 +103,14 @@ class _Asked:
 def _asked(
     before: str | None, after: str | None, more_before: list[str], more_after: list[str], spec: Path | None
 ) -> _Asked:
+    from migrate_groups.files import receipt_json
     from migrate_groups.files.run_dir import RunDir
+    from migrate_groups.plan.receipt import NOTHING_WRITTEN
 
     run = RunDir(Path(before)) if before is not None else None
+    if run is not None and (run.receipt.exists() or run.baseline.exists()):
+        receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
+        receipt.to_judge()
     if run is None or not run.plan.exists():
         asked = _Asked(before=[*_one(before), *more_before], after=[*_one(after), *more_after], planned=[])
         if not asked.before or not asked.after:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import quote
 
 import typer
 
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock
-from migrate_groups.cli.writing import Journal, agree, carry_out, check_can_ask, finish
+from migrate_groups.cli.writing import (
+    Journal,
+    agree,
+    carry_out,
+    check_can_ask,
+    finish,
+    is_over,
+    open_journal,
+    refuse_other_run,
+)
 from migrate_groups.errors import UsageError
 from migrate_groups.offsets.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.cli.plans import PlanInput
-    from migrate_groups.cluster.ports import GroupWriter
-    from migrate_groups.cluster.witness import Witness
+    from migrate_groups.cli.writing import Writing
+    from migrate_groups.cluster.ports import GroupReader
     from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.plan.receipt import Deed
 
     ShowPlan = Callable[[Plan], None]
 
@@ -81,7 +92,9 @@ def apply(
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
-    from migrate_groups.plan.receipt import HAND_OVER
+    from migrate_groups.migration.ways_back import refuse_by_record
+    from migrate_groups.plan.receipt import NOTHING_WRITTEN
+    from migrate_groups.plan.run_states import Verb
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if receipt is not None and str(receipt) == "-":
@@ -102,46 +115,63 @@ def apply(
     show_plan = partial(
         plans.show_plan, rows=wanted.rows.rows, output_format=output_format, plan_out=plan_out, force=force
     )
-    if dry_run:
-        path = receipt or (None if str(file) == "-" else _receipt_beside(file))
-        earlier = Journal(path, HAND_OVER, dry_run=True).read() if path else None
-        _dry_run(connection, wanted, show_plan, earlier, detailed=detailed_exitcode)
-        return
-    check_can_ask(yes=yes)
-    journal = Journal(receipt or _receipt_beside(file), HAND_OVER)
-    with open_writer(connection) as (writer, second):
-        written = _write(writer, second, wanted, show_plan, journal, yes=yes)
-        again = f"the same command with a new snapshot in {file}"
-        finish(written, journal, again=again, apart=output_format != "table")
+    path = _receipt_of(file, to_group or [], receipt)
+    if not dry_run:
+        check_can_ask(yes=yes)
+        if path is None:
+            raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
+    with open_journal(path, dry_run=dry_run) if path else nullcontext(Journal(file, NOTHING_WRITTEN)) as journal:
+        refuse_by_record(journal.receipt, Verb.HAND_OVER)
+        if dry_run:
+            _dry_run(connection, wanted, show_plan, journal, detailed=detailed_exitcode)
+            return
+        with open_writer(connection) as cluster:
+            deed = _write(cluster, wanted, show_plan, journal, yes=yes)
+            if deed is not None:
+                again = f"the same command with a new snapshot in {file}"
+                finish(deed, journal, again=again, apart=output_format != "table")
 
 
 def _dry_run(
-    connection: Connection,
-    wanted: PlanInput,
-    show_plan: ShowPlan,
-    earlier: Receipt | None,
-    *,
-    detailed: bool,
+    connection: Connection, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, detailed: bool
 ) -> None:
     with open_reader(connection) as reader:
-        plan = wanted.plan(reader, earlier)
+        if _is_over(reader, wanted, journal):
+            return
+        plan = wanted.plan(reader, journal.receipt)
+    refuse_other_run(journal, plan)
     show_plan(plan)
     plans.conclude_dry_run(plan, detailed=detailed)
 
 
-def _write(
-    writer: GroupWriter, second: Witness, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, yes: bool
-) -> Receipt:
+def _write(cluster: Writing, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, yes: bool) -> Deed | None:
     from migrate_groups.migration.prepare import plan_at_the_write
 
-    earlier = journal.read()
-    shown = wanted.plan(writer, earlier)
-    agree(shown, journal, yes=yes, show_plan=show_plan)
-    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock(), earlier)
-    return carry_out(writer, second, plan, journal, "written and read back: start the new groups now")
+    writer = cluster[0]
+    if _is_over(writer, wanted, journal):
+        return None
+    shown = wanted.plan(writer, journal.receipt)
+    refuse_other_run(journal, shown)
+    agree(shown, yes=yes, show_plan=show_plan)
+    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock(), journal.receipt)
+    refuse_other_run(journal, plan)
+    return carry_out(cluster, plan, journal, "written and read back: start the new groups now")
 
 
-def _receipt_beside(file: Path) -> Path:
+def _is_over(reader: GroupReader, wanted: PlanInput, journal: Journal) -> bool:
+    from migrate_groups.migration.started import same_hand_over
+
+    return same_hand_over(journal.receipt, wanted.rows.rows()) and is_over(reader, journal)
+
+
+def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:
+    """Return where the receipt is kept: beside the file, with the groups in its name where the file names none.
+
+    None for stdin, in a dry run: there is nothing to look for.
+    """
+    if named is not None:
+        return named
     if str(file) == "-":
-        raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
-    return file.with_name(f"{file.name}.receipt.json")
+        return None
+    groups = "+".join(quote(group, safe="") for group in sorted(to_group))
+    return file.with_name(f"{file.name}{groups and '.'}{groups}.receipt.json")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,104 +17,119 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupWriter
+    from migrate_groups.cluster.ports import GroupReader, GroupWriter
     from migrate_groups.cluster.witness import Witness
     from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Purpose, Receipt
+    from migrate_groups.plan.receipt import Deed, Receipt
+    from migrate_groups.plan.run_states import Verb
+
+    Writing = tuple[GroupWriter, Witness]
 
 
 class Journal:
-    """The receipt's file: what an earlier run of the same intent left in it is resumed, any other is left alone.
+    """The receipt's file: the record of the run so far, and the deed that this command adds to it."""
 
-    A way back that answered another write than this one does is put aside: that one is over.
-    """
-
-    def __init__(self, path: Path, purpose: Purpose, *, dry_run: bool = False) -> None:
-        from migrate_groups.files.safe_write import check_writable
-
-        if not dry_run:
-            check_writable(path, replace=True)
+    def __init__(self, path: Path, receipt: Receipt) -> None:
         self.path = path
-        self.purpose = purpose
+        self.receipt = receipt
         self.failure = ""
-        self._recorded: Receipt | None = None
-        self._is_aside = False
+        self._recorded: Deed | None = None
 
-    def read(self) -> Receipt | None:
-        """Return the receipt that an earlier run for the same purpose has left.
-
-        Raises `UsageError` where the file's receipt is for something else.
-        """
-        from migrate_groups.files import receipt_json
-        from migrate_groups.files.read import status
-
-        receipt = receipt_json.load(self.path) if status(self.path) else None
-        if receipt is None or receipt.purpose == self.purpose:
-            return receipt
-        if receipt.purpose.deed is not self.purpose.deed:
-            raise UsageError(f"{self.path} is the receipt of a {receipt.purpose.deed}; name another file")
-        self._is_aside = True
-        return None
-
-    def earlier(self, plan: Plan) -> Receipt | None:
-        """Return the receipt of the run that this plan resumes. Raises `UsageError` where the file is another's."""
-        from migrate_groups.plan.intent import resumed_differently
-
-        receipt = self.read()
-        if receipt is None:
-            return None
-        differences = resumed_differently(receipt, plan)
-        if differences:
-            raise UsageError(
-                f"{self.path} is the receipt of another migration ({some(differences)}): undo that with rollback, "
-                "or move the file away"
-            )
-        since = receipt.moved_since(plan)
-        if since:
-            raise UsageError(f"{some(since)} moved since {self.path} confirmed it; move that file away to begin anew")
-        return receipt
-
-    def record(self, receipt: Receipt) -> None:
-        """Write the receipt, whole and fsynced.
+    def record(self, deed: Deed) -> None:
+        """Write the receipt with this deed, whole and fsynced.
 
         Raises `InvalidInput` where it can't be written before the first request. Later it is too late to stop: what was
         begun is brought to its end, and ``failure`` tells.
         """
         from migrate_groups.files import receipt_json
-        from migrate_groups.files.safe_write import put_aside, write_whole
+        from migrate_groups.files.safe_write import write_whole
 
-        if receipt == self._recorded:
+        if deed == self._recorded:
             return
+        receipt = self.receipt.with_deed(deed)
         content = receipt_json.to_bytes(receipt)
         try:
-            if self._is_aside and self._recorded is None:
-                name = f"{self.path.stem}.until-{receipt.started_at:%Y%m%dT%H%M%S.%fZ}.json"
-                put_aside(self.path, name)
             write_whole(self.path, lambda stream: stream.write(content), replace=True)
         except InvalidInput as error:
             if self._recorded is None:
                 raise
             self.failure = f"the receipt could not be kept: {error}"
         written.begin(self.failure or f"{self.path} says what was written; the same command goes on")
-        self._recorded = receipt
+        self.receipt, self._recorded = receipt, deed
 
-    def keep(self, keep: Callable[[Receipt], object], receipt: Receipt) -> None:
+    def keep(self, keep: Callable[[Deed], object], deed: Deed) -> None:
         """Have something else kept of a write that is done; ``failure`` tells where it can't be."""
         try:
-            keep(receipt)
+            keep(deed)
         except InvalidInput as error:
             self.failure = self.failure or f"not all could be kept of it: {error}"
 
 
+@contextmanager
+def open_journal(path: Path, *, dry_run: bool = False, must_exist: bool = False) -> Iterator[Journal]:
+    """Yield the record of a run, locked from before it is read; a dry run only reads it.
+
+    Raises `InvalidInput` where the file is damaged, can't be written, or ``must_exist`` and does not; `Refused` where
+    another run has it.
+    """
+    from migrate_groups.files import receipt_json
+    from migrate_groups.files.lock import locked
+    from migrate_groups.files.read import status
+    from migrate_groups.files.safe_write import check_writable
+    from migrate_groups.plan.receipt import NOTHING_WRITTEN
+
+    if not dry_run:
+        check_writable(path, replace=True)
+    with nullcontext() if dry_run else locked(path):
+        is_there = must_exist or status(path) is not None
+        yield Journal(path, receipt_json.load(path) if is_there else NOTHING_WRITTEN)
+
+
+def refuse_other_run(journal: Journal, plan: Plan) -> None:
+    """Raise `UsageError` where the record is of another migration, or where a later commit would be undone."""
+    from migrate_groups.plan.intent import resumed_differently
+
+    differences = resumed_differently(journal.receipt, plan)
+    if differences:
+        raise UsageError(
+            f"{journal.path} is the receipt of another migration ({some(differences)}): undo that with rollback, "
+            "or name another receipt or run directory"
+        )
+    since = journal.receipt.moved_since(plan)
+    if since:
+        raise UsageError(
+            f"{some(since)} moved since {journal.path} confirmed it: to write there all the same, name another "
+            "receipt or run directory"
+        )
+
+
+def is_over(reader: GroupReader, journal: Journal) -> bool:
+    """Say it where this run handed over, and its new groups have gone on since: nothing is handed over again.
+
+    Raises `PartlyApplied` where the source group has moved as well: those records are processed twice.
+    """
+    from migrate_groups.migration.started import started_since
+
+    started = started_since(reader, journal.receipt)
+    if started is None:
+        return False
+    handed_over = f"{journal.path}: handed over already, and {some(started.groups)} went on"
+    if started.moved:
+        raise PartlyApplied(
+            f"{handed_over}; {some(started.moved, 3)}: stop it, those records are processed twice; nothing was written"
+        )
+    talk(f"{handed_over}; nothing was written")
+    return True
+
+
 def check_can_ask(*, yes: bool) -> None:
-    """Raise `UsageError` where nobody can be asked and nobody said yes."""
+    """Raise `UsageError` where stdin is not a terminal and ``--yes`` was not passed."""
     if not (yes or sys.stdin.isatty()):
-        raise UsageError("nobody can be asked here: pass --yes to write, or --dry-run to look")
+        raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
 
 def agree(
     plan: Plan,
-    journal: Journal,
     *,
     yes: bool,
     provisional: bool = False,
@@ -122,11 +138,10 @@ def agree(
     """Show the plan and ask whether it shall be written; a ``provisional`` one is made anew after a wait.
 
     Raises `Refused` where a check forbids the write, at which a provisional plan's pending ones are not looked at yet,
-    and for a no; `UsageError` where the receipt's file is another's.
+    and for a no.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
-    journal.earlier(plan)
     show_plan(plan)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
     number = len(plan.to_write())
@@ -135,59 +150,69 @@ def agree(
 
 
 def carry_out(
-    writer: GroupWriter,
-    second: Witness,
+    cluster: Writing,
     plan: Plan,
     journal: Journal,
     done: str,
-    keep: Callable[[Receipt], object] = lambda receipt: None,
-) -> Receipt:
+    verb: Verb | None = None,
+    keep: Callable[[Deed], object] = lambda deed: None,
+) -> Deed:
     """Write the plan, say ``done`` once it is read back, ``keep`` what is to be kept, watch the groups.
 
-    Returns the receipt. What can't be kept is a failure of the journal.
+    Returns the deed; ``verb`` None is a hand-over. What can't be kept is a failure of the journal.
     """
-    from migrate_groups.migration.guard import guard
-    from migrate_groups.migration.write import apply_plan
+    from migrate_groups.migration.guard import guard, watched
+    from migrate_groups.migration.write import write
+    from migrate_groups.plan.run_states import Verb
 
+    writer, second = cluster
     clock = SystemClock()
-    witness = None if plan.options.witness == "none" else second
-    earlier = journal.earlier(plan)
-    receipt = apply_plan(writer, witness, plan, clock, journal.record, earlier, journal.purpose)
-    if receipt.is_whole:
+    deed = journal.receipt.begun(verb or Verb.HAND_OVER, plan, clock.now())
+    deed = write(writer, None if plan.options.witness == "none" else second, deed, journal.record)
+    if deed.is_whole:
         talk(done)
-    journal.keep(keep, receipt)
-    if not receipt.is_whole:
-        return receipt
-    if plan.options.guard and any(change.source_group for change in plan.changes):
-        talk(f"the old group is watched for {plan.options.guard:g} s")
-        receipt = guard(writer, receipt, plan.options.guard, clock)
-        journal.record(receipt)
-    return receipt
+    journal.keep(keep, deed)
+    if not deed.is_whole:
+        return deed
+    groups = sorted(watched(deed))
+    if plan.options.guard and groups:
+        talk(f"watching {some(groups)} for {plan.options.guard:g} s: what it commits from now on is processed twice")
+        deed = guard(writer, deed, plan.options.guard, clock)
+        journal.record(deed)
+    return deed
 
 
-def finish(receipt: Receipt, journal: Journal, *, again: str = "the same command", apart: bool = False) -> None:
+def finish(deed: Deed, journal: Journal, *, again: str = "the same command", apart: bool = False) -> None:
     """Show what became of every partition, on stderr where stdout is a document (``apart``).
 
     Raises `PartlyApplied` where it is not what was asked for; ``again`` says what to run then.
     """
+    from migrate_groups.plan.run_states import Verb
     from migrate_groups.show import terminal
 
     talk(f"receipt: {journal.path}")
-    (talk if apart else show)(terminal.receipt(receipt))
+    (talk if apart else show)(terminal.deed(deed))
     if journal.failure:
         raise PartlyApplied(f"offsets were written, and {journal.failure}")
-    if receipt.failed:
-        raise PartlyApplied(f"{counted(len(receipt.failed), 'partition')} not confirmed; the receipt says which")
-    if receipt.source_moved:
+    if deed.failed:
         raise PartlyApplied(
-            f"{receipt.source_moved[0]}; stop it, and before the new groups start run {again} again, or "
-            f"migrate-groups rollback {shlex.quote(str(journal.path))}, which {_what_rollback_does(receipt)}"
+            f"{counted(len(deed.failed), 'partition')} not confirmed; the receipt says which: run {again} again"
         )
+    if deed.moved and deed.verb is Verb.HAND_OVER:
+        raise PartlyApplied(
+            f"{deed.moved[0]}; stop it. If the new groups have not started, run {again} again, or migrate-groups "
+            f"rollback {shlex.quote(str(journal.path))}, which {_what_rollback_does(deed)}; if they have started, "
+            "these records are processed twice, and the same command tells which"
+        )
+    if deed.moved:
+        raise PartlyApplied(f"{deed.moved[0]}; stop it: what it processes from there on is processed twice")
 
 
-def _what_rollback_does(receipt: Receipt) -> str:
+def _what_rollback_does(deed: Deed) -> str:
     from migrate_groups.plan.plan import Action
 
-    actions = Counter(entry.change.inverse.action for entry in receipt.entries)
+    actions = Counter(entry.change.inverse.action for entry in deed.entries)
     deeds = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
-    return " and ".join(f"{deed} {counted(number, 'offset')}" for deed, number in deeds.items() if number)
+    return (
+        " and ".join(f"{each} {counted(number, 'offset')}" for each, number in deeds.items() if number) or "undoes it"
+    )

@@ -34,10 +34,11 @@ class ChangeJson(Strict, frozen=True):
     partition: Int32
     before: CommittedJson | None
     after: CommittedJson | None
-    source_offset: Int64 | None
+    source_committed: CommittedJson | None
 
 
-_Cells: TypeAlias = tuple[Action, str | None, str, str, int, CommittedJson | None, CommittedJson | None, int | None]
+_Committed: TypeAlias = CommittedJson | None
+_Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Committed, _Committed]
 
 
 def cells(change: Change) -> _Cells:
@@ -53,7 +54,7 @@ def cells(change: Change) -> _Cells:
         change.partition,
         change.before,
         change.after,
-        change.source_offset,
+        change.source_committed,
     )
 
 
@@ -66,7 +67,7 @@ def value(found: ChangeJson) -> Change:
         partition=found.partition,
         before=committed(found.before),
         after=committed(found.after),
-        source_offset=found.source_offset,
+        source_committed=committed(found.source_committed),
     )
 
 

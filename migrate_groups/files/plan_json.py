@@ -18,7 +18,7 @@ from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot
 from migrate_groups.plan.plan import Check, Plan, Verdict
 
 SCHEMA = "migrate-groups/plan"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

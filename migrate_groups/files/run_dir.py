@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.errors import InvalidInput
 from migrate_groups.files import fence_parquet, plan_json, reset_csv, tables
 from migrate_groups.files.read import is_folder, status
 from migrate_groups.files.safe_write import check_writable, remove, write_whole
@@ -23,7 +20,8 @@ from migrate_groups.text import some
 class RunDir:
     """The files of a run.
 
-    ``spec.toml``, ``before.parquet`` (the old group when it had stopped), ``split.parquet`` (the same rows under their
+    ``baseline.parquet`` (the source group before the wait), ``spec.toml``, ``before.parquet`` (the group when it had
+    stopped), ``split.parquet`` (the same rows under their
     new groups), ``fence.parquet`` (how far the offsets topic had been written then), ``plan.json``, ``offsets.csv``
     (for Kafka's own tool), ``receipt.json``, and ``after.parquet`` (the new groups once all was written and read back).
     """
@@ -48,6 +46,11 @@ class RunDir:
     def spec(self) -> Path:
         """The spec that was written from."""
         return self.folder / "spec.toml"
+
+    @property
+    def baseline(self) -> Path:
+        """The source group's snapshot from before the wait, or from when it was first seen stopped."""
+        return self.folder / "baseline.parquet"
 
     @property
     def before(self) -> Path:
@@ -79,26 +82,16 @@ class RunDir:
         """The offsets topic's ends from just before each run's snapshot."""
         return self.folder / "fence.parquet"
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Make the folder, and keep every other run out of it meanwhile.
+    def make(self) -> None:
+        """Make the folder.
 
-        Raises `InvalidInput` where it can't be made, or holds files of somebody else that would be replaced; `Refused`
-        where another run is at it.
+        Raises `InvalidInput` where it can't be made, or contains files of something else that would be replaced.
         """
         self._check_kept()
         try:
             self.folder.mkdir(exist_ok=True)
-            lock = FileLock(self.folder / ".lock", timeout=0)
-            lock.acquire()
-        except Timeout as error:
-            raise Refused(f"another run is at work in {self.folder}; nothing was written") from error
         except OSError as error:
             raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
-        try:
-            yield
-        finally:
-            lock.release()
 
     def save(self, spec: bytes, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
         """Write what the write was made from, and what it came to; without that, what an earlier one left goes.
@@ -117,6 +110,15 @@ class RunDir:
         remove(self.after)
         if after is not None:
             tables.save(after, self.after, replace=True)
+
+    def keep_baseline(self, rows: Iterable[Row]) -> None:
+        """Write the baseline: where the group's commits expire during the wait, nothing else holds them."""
+        tables.save(Snapshot.of_rows(rows), self.baseline, replace=True)
+
+    def load_baseline(self, group: str) -> Snapshot | None:
+        """Return the baseline that a run before this one left of a group, None where there is none."""
+        found = tables.load(self.baseline) if status(self.baseline) else None
+        return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
     def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
         """Write this run's fence, after those of the runs that it resumes; None: nobody can tell any more."""

@@ -53,14 +53,6 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
         raise InvalidInput(f"{target} can't be written: {error.strerror or error}") from error
 
 
-def put_aside(target: Path, name: str) -> None:
-    """Give a file another name in its folder. Raises `InvalidInput` where it can't have that."""
-    try:
-        target.rename(target.with_name(name))
-    except OSError as error:
-        raise InvalidInput(f"{target} can't be put aside as {name}: {error.strerror or error}") from error
-
-
 def remove(target: Path) -> None:
     """Remove a file, where it is there. Raises `InvalidInput` where it can't be removed."""
     try:

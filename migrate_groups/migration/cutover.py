@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader, Resource, ResourceType, TopicPartition
-from migrate_groups.errors import InvalidInput, PendingCommits, Refused
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Resource, ResourceType, TopicPartition
+from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
-from migrate_groups.offsets.snapshot import Row
+from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.offsets.split import SplitSpec, share_out
 from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.checks.permission import of_hand_over
+from migrate_groups.plan.checks.source import way_back
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.plan.survey import Surroundings
-from migrate_groups.text import some
+from migrate_groups.text import counted, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Rows that name their new groups, the plan made from them, and what was asked for.
 
-    rows: sorted by group, topic and partition. reading: that of the old group that they are from. surroundings: what
-    was asked for once.
+    rows: sorted by group, topic and partition. reading: that of the source group that they are from. last: what the
+    source group was last seen to have committed. surroundings: what was asked for once.
     """
 
     rows: Sequence[Row]
     plan: Plan
     reading: Reading
+    last: LastCommitted
     surroundings: Surroundings
 
 
@@ -44,13 +46,14 @@ class Prepared:
 class CutOver:
     """How a cut-over waits: seconds until giving up, who is told at each look, what happens before the snapshot.
 
-    earlier: the receipt of a run that this one resumes.
+    keep_baseline: gets the rows of the source group once it is seen stopped. receipt: the record of the run so far.
     """
 
     wait: float
     progress: Progress
     once_stopped: Callable[[], object] = lambda: None
-    earlier: Receipt | None = None
+    keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None
+    receipt: Receipt = NOTHING_WRITTEN
 
 
 def prepare(
@@ -58,15 +61,18 @@ def prepare(
     spec: SplitSpec,
     options: WriteOptions,
     clock: Clock,
-    earlier: Receipt | None = None,
+    receipt: Receipt = NOTHING_WRITTEN,
+    baseline: Snapshot | None = None,
     *,
     hold: bool = False,
 ) -> Prepared:
-    """Return the old group's reading now, the baseline, and the provisional plan. Reads only.
+    """Return the source group's reading now and the provisional plan. Reads only.
 
-    ``earlier`` is the receipt of a run that this one resumes. ``hold``: the old group is to be held, which is checked.
+    ``receipt`` is the record of the run so far; ``baseline`` what a run that was interrupted had read of the group,
+    for the case that all its offsets expired since. ``hold``: the source group is to be held, which is checked.
 
-    Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, and as `GroupReader`.
+    Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, `Refused` where the group
+    expired and the baseline can't replace it, and as `GroupReader`.
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
@@ -74,18 +80,27 @@ def prepare(
     visible = reader.describe_topics(None)
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics), visible)
     check_visible(reader, spec.stay)
-    known = {entry.change.topic for entry in earlier.entries} if earlier else set()
-    # A topic all of whose commits have expired since is in the receipt alone.
+    known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
+    # A topic all of whose commits have expired since is in the receipt alone, or in the baseline.
     expired = {topic for each in patterns for topic in each.matching(known)}
-    reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
-    rows = _as_the_earlier_run_knew(share_out([*reading.rows()], spec), earlier, options)
+    last = LastCommitted.of_baseline(baseline)
+    if baseline is not None and not reader.describe_group(spec.source).exists:
+        last.refuse_unless_restorable(spec.source, options)
+        topics = expired | {partition.topic for partition in last.committed}
+        reading = read_group(reader, spec.source, clock, topics=topics, known=visible, may_be_gone=True)
+    else:
+        reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
+        last = LastCommitted.of_look(reading.look)
+    rows = _as_the_earlier_run_knew(share_out([*last.restored(reading.rows())], spec), receipt, options)
     surroundings = look_around(reader, rows, visible)
-    plan, _ = plan_of_rows(reader, rows, options, earlier, surroundings, reading)
+    plan, _ = plan_of_rows(reader, rows, options, receipt, surroundings, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
-    return Prepared(rows=rows, plan=plan, reading=reading, surroundings=surroundings)
+    if spec.stay:
+        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, rows, reading.look.topics, options)))
+    return Prepared(rows=rows, plan=plan, reading=reading, last=last, surroundings=surroundings)
 
 
 def cut_over(
@@ -107,31 +122,103 @@ def cut_over(
     ends = EndsWhileConsumed.of(reader, baseline, options)
     # Once the members have left, a topic without a commit is no longer seen to be the group's.
     of_group = set(baseline.look.topics)
+    last = shown.last
 
     def look_on(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
-        ends.seen(looks[spec.source])
-        of_group.update(*(member.topics for member in looks[spec.source].description.members))
+        if (look := looks.get(spec.source)) is not None:
+            ends.seen(look)
+            of_group.update(*(member.topics for member in look.description.members))
+            if last.seen(look):
+                how.keep_baseline(replace(baseline, look=look, taken_at=clock.now()).rows())
         how.progress(reasons, looks, seconds)
 
-    waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on)
+    restorable = options.vanished == "restore"
+    waiting = Wait(wait=how.wait, settle=options.settle, progress=look_on, may_be_gone=restorable)
     wait_for_stop = partial(prove_stopped, reader, [spec.source], clock, topics=moved if spec.stay else ())
-    read = partial(read_group, reader, spec.source, clock, topics=of_group, ends=baseline.ends)
-    wait_for_stop(waiting)
-    how.once_stopped()
     try:
-        reading = read()
-    except PendingCommits:
-        wait_for_stop(replace(waiting, offsets=True))
-        reading = read()
+        wait_for_stop(waiting)
+        how.once_stopped()
+        read = partial(read_group, reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+        try:
+            reading = read(may_be_gone=restorable)
+        except PendingCommits:
+            wait_for_stop(replace(waiting, offsets=True))
+            reading = read(may_be_gone=restorable)
+    except GroupNotFound:
+        last.refuse_unless_restorable(spec.source, options)
+        raise
+    if not reading.look.description.exists:
+        last.refuse_unless_restorable(spec.source, options)
     try:
-        shared = share_out([*_mended(reading, baseline, ends)], spec)
+        shared = share_out([*_mended(reading, baseline, last, ends)], spec)
     except InvalidInput as error:
         raise Refused(f"the group's topics changed since the plan was shown: {error}; nothing was written") from None
-    rows = _added_from_their_start(_as_the_earlier_run_knew(shared, how.earlier, options), baseline)
-    plan, _ = plan_of_rows(reader, rows, options, how.earlier, shown.surroundings, reading)
+    rows = _added_from_their_start(_as_the_earlier_run_knew(shared, how.receipt, options), baseline)
+    plan, _ = plan_of_rows(reader, rows, options, how.receipt, shown.surroundings, reading)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_other_topics(shown.plan, plan)
     return replace(shown, rows=rows, plan=plan, reading=reading)
+
+
+@dataclass(slots=True)
+class LastCommitted:
+    """What a group was last seen to have committed, and whether it had stopped by then.
+
+    Where its commits expire during the wait, all of them even, this is what ``vanished = "restore"`` hands over.
+    """
+
+    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    stopped: bool = False
+
+    @staticmethod
+    def of_look(look: Look) -> LastCommitted:
+        """Return what one look saw."""
+        last = LastCommitted(stopped=look.description.stopped)
+        last._note(look)
+        return last
+
+    @staticmethod
+    def of_baseline(baseline: Snapshot | None) -> LastCommitted:
+        """Return what an interrupted run saw, nothing where there is none."""
+        rows = [*baseline.rows()] if baseline else []
+        committed = {row.topic_partition: row.committed for row in rows if row.committed}
+        return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
+
+    def seen(self, look: Look) -> bool:
+        """Take note of a look at the group once it had stopped; return whether it saw anything."""
+        if not look.committed or not look.description.exists:
+            return False
+        self.stopped = True
+        return self._note(look)
+
+    def restored(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows, each without a commit as it was last seen."""
+        for row in rows:
+            last = self.committed.get(row.topic_partition) if row.offset is None else None
+            yield (
+                row
+                if last is None
+                else structs.replace(row, offset=last.offset, leader_epoch=last.leader_epoch, metadata=last.metadata)
+            )
+
+    def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
+        """Raise `Refused` where a group that is gone can't be handed over from what was last seen of it."""
+        gone = (
+            f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'commit')} expired, or "
+            "were deleted, since this run began"
+        )
+        if options.vanished != "restore":
+            raise Refused(f'{gone}; vanished = "restore" hands over what it had committed; nothing was written')
+        if not self.stopped:
+            raise Refused(
+                f"{gone}, and it was last seen while it still ran: nobody can tell where it stopped; look at "
+                "baseline.parquet in the run directory, and apply what is right; nothing was written"
+            )
+
+    def _note(self, look: Look) -> bool:
+        known = {partition: committed for partition, committed in look.committed.items() if committed is not None}
+        self.committed.update(known)
+        return bool(known)
 
 
 @dataclass(slots=True)
@@ -181,13 +268,13 @@ class EndsWhileConsumed:
         self.unproven = {**self.unproven, **reached}
 
 
-def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Iterator[Row]:
+def _mended(final: Reading, baseline: Reading, last: LastCommitted, ends: EndsWhileConsumed) -> Iterator[Row]:
     """Yield the final rows with what only the time before the stop can tell.
 
-    A commit that has vanished meanwhile (it expired when its topic was unsubscribed) is that of the baseline: the check
+    A commit that has vanished meanwhile (it expired when its topic was unsubscribed) is as it was last seen: the check
     of that name decides whether it is restored.
     """
-    before, topics = baseline.look.committed, baseline.look.topics
+    topics = baseline.look.topics
     recreated = [
         name
         for name, topic in final.look.topics.items()
@@ -197,24 +284,21 @@ def _mended(final: Reading, baseline: Reading, ends: EndsWhileConsumed) -> Itera
         raise Refused(
             f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
         )
-    for row in final.rows():
+    for row in last.restored(final.rows()):
         if row.offset is not None:
             yield row
-        elif (earlier := before.get(row.topic_partition)) is not None:
-            yield structs.replace(
-                row, offset=earlier.offset, leader_epoch=earlier.leader_epoch, metadata=earlier.metadata
-            )
         elif row.topic_partition in ends.proven:
             yield structs.replace(row, group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
         else:
             yield structs.replace(row, log_end_offset=None)  # read after the stop: no end to start from
 
 
-def _as_the_earlier_run_knew(rows: Sequence[Row], earlier: Receipt | None, options: WriteOptions) -> Sequence[Row]:
+def _as_the_earlier_run_knew(rows: Sequence[Row], receipt: Receipt, options: WriteOptions) -> Sequence[Row]:
     """Return the rows with what only the killed run that this one resumes could know of partitions without a commit.
 
     Unless it left such partitions out, those of its topics that it did not have were added since: from their start.
     """
+    earlier = receipt.hand_over
     if earlier is None:
         return rows
     known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
@@ -227,9 +311,10 @@ def _as_the_earlier_run_knew(rows: Sequence[Row], earlier: Receipt | None, optio
         if change is None or change.after is None:
             added = (row.group, row.topic) in topics and options.uncommitted != "leave"
             return structs.replace(row, source_group=None, offset=row.log_start_offset) if added else row
-        if change.source_offset is not None:  # it has vanished since
-            epoch = change.after.leader_epoch if change.after.offset == change.source_offset else None
-            return structs.replace(row, offset=change.source_offset, leader_epoch=epoch, metadata=change.after.metadata)
+        if (stopped := change.source_committed) is not None:  # it has vanished since
+            return structs.replace(
+                row, offset=stopped.offset, leader_epoch=stopped.leader_epoch, metadata=stopped.metadata
+            )
         if change.source_group is None:  # it was added during the wait, and set to its start
             return structs.replace(row, source_group=None, offset=change.after.offset)
         # The end that was proven then.

@@ -1,124 +1,152 @@
-"""Watch the old groups after the write: an owner or a commit that reappears would be processed twice."""
+"""Watch, after a write, the groups that must no longer consume: what they process or commit then comes twice."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
-from msgspec.structs import replace
+import msgspec
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader, TopicPartition
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.plan.checks.source import running
-from migrate_groups.plan.plan import Change
-from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Entry
+from migrate_groups.plan.run_states import Verb
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
-# So long a rebalance waits for a member that does not poll: max.poll.interval.ms, by default.
+# A rebalance waits this long for a member that does not poll: max.poll.interval.ms, by default.
 _LONGEST_REBALANCE_SECONDS = 300.0
 
 
-def look_at_sources(reader: GroupReader, receipt: Receipt) -> Receipt:
-    """Return the receipt, with what the source groups did since their offsets were read, where they did anything."""
-    return _look(reader, receipt)[0]
+class Stopped(msgspec.Struct, frozen=True, gc=False):
+    """A partition that a group must not consume any more: the offset that it stopped at, None where it has none."""
+
+    partition: TopicPartition
+    offset: int | None
 
 
-def guard(reader: GroupReader, receipt: Receipt, seconds: float, clock: Clock) -> Receipt:
-    """Watch the source groups for this long, or until one does something, and return the receipt that says so.
+def watched(deed: Deed) -> dict[str, list[Stopped]]:
+    """Return what must not be consumed any more once a deed is done, by group.
 
-    One that rebalances then is watched on, for 5 minutes at most: who gets the moved topics is seen after it alone.
-    What can't be seen by the end is said as if the group had moved.
+    After a hand-over and a hand-back that is the group that handed over; after a rollback the targets; after
+    delete-offsets the source group.
+    """
+    found: dict[str, dict[TopicPartition, Stopped]] = defaultdict(dict)
+    if deed.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
+        for change in deed.handed_over():
+            at = Stopped(change.topic_partition, change.handed_over_at)
+            found[change.source_group or ""][at.partition] = at
+    else:
+        for change in (entry.change for entry in deed.entries if entry.change.source_group is None):
+            at = Stopped(change.topic_partition, change.after.offset if change.after else None)
+            found[change.group][at.partition] = at
+    return {group: [*stopped.values()] for group, stopped in found.items()}
+
+
+def look_at_watched(reader: GroupReader, deed: Deed) -> Deed:
+    """Return the deed, with what the groups that must no longer consume did since their offsets were read."""
+    return _look(reader, deed)[0]
+
+
+def guard(reader: GroupReader, deed: Deed, seconds: float, clock: Clock) -> Deed:
+    """Watch those groups for this long, or until one does something, and return the deed that says so.
+
+    A group that rebalances at the end is watched on, for 5 minutes at most: only after the rebalance it can be seen who
+    got the partitions. What can't be seen by then counts as if the group had moved.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
     while (
-        not receipt.source_moved
-        and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
+        not deed.moved and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
-        receipt, unclear = _look(reader, receipt)
-    receipt = receipt.with_source_moved(
-        f"source group {group!r} still rebalances: nobody can tell who has the moved topics" for group in unclear
-    )
-    return _look_at_targets(reader, receipt)
+        deed, unclear = _look(reader, deed)
+    deed = deed.with_moved(f"group {group!r} still rebalances: nobody can tell who has the topics" for group in unclear)
+    return _look_at_written(reader, deed) if deed.verb is Verb.HAND_OVER else deed
 
 
-def _look(reader: GroupReader, receipt: Receipt) -> tuple[Receipt, list[str]]:
-    """Return the receipt of `look_at_sources`, and the groups of which this look does not tell who has what."""
-    sources: dict[str, list[Change]] = defaultdict(list)
-    for change in receipt.handed_over():
-        sources[change.source_group or ""].append(change)
+def _look(reader: GroupReader, deed: Deed) -> tuple[Deed, list[str]]:
+    """Return the deed of `look_at_watched`, and the groups of which this look does not show who has what."""
     unclear = []
-    for group, changes in sources.items():
+    for group, stopped in watched(deed).items():
         try:
-            reasons, is_clear = _what_it_did(reader, group, changes)
+            reasons, is_clear = _what_it_did(reader, group, stopped)
         except (ClusterUnavailable, Refused) as error:
-            receipt = receipt.with_source_moved(
-                [f"source group {group!r} could not be watched after the write: {error}"]
-            )
+            deed = deed.with_moved([f"group {group!r} could not be watched after the write: {error}"])
         else:
-            receipt = receipt.with_source_moved(f"source group {group!r} {reason}" for reason in reasons)
+            deed = deed.with_moved(f"group {group!r} {reason}" for reason in reasons)
             if not is_clear:
                 unclear.append(group)
-    return receipt, unclear
+    return deed, unclear
 
 
-def _look_at_targets(reader: GroupReader, receipt: Receipt) -> Receipt:
-    """Return the receipt, with what became of targets that nobody is in, and that stand elsewhere than they were put.
+def _what_it_did(reader: GroupReader, group: str, stopped: list[Stopped]) -> tuple[list[str], bool]:
+    """Return what the group did, and whether it can be seen who has the topics."""
+    description = reader.describe_group(group)
+    topics = {each.partition.topic for each in stopped}
+    reasons = running(description, topics) if description.exists else []
+    rebalances = description.state not in ("Stable", "Empty", "Dead")
+    # It lives on with other topics, and rebalances for them, or for those in question: a later look tells.
+    is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
+    if not is_clear:
+        reasons = []
+    found = reader.committed(group, [each.partition for each in stopped])
+    moved = [
+        f"{each.partition} {_from_to(each.offset, now.offset)}"
+        for each in stopped
+        if (now := found[each.partition]) and now.offset != each.offset
+    ]
+    if moved:
+        reasons.append(f"committed {counted(len(moved), 'partition')} after its offsets were read: {some(moved)}")
+    return reasons, is_clear
 
-    Behind, it is another writer's doing: a failure. Ahead, a remark: it may be a new application that came and went.
+
+def _from_to(before: int | None, now: int) -> str:
+    if before is None:
+        return f"nothing → {now}"
+    return f"{before} → {now} ({counted(abs(now - before), 'record')}{'' if now > before else ' back'})"
+
+
+def _look_at_written(reader: GroupReader, deed: Deed) -> Deed:
+    """Return the deed, with targets that have no member and other offsets than were written.
+
+    A lower offset is another writer's doing, and a failure. A higher one is a remark: it may be a new application that
+    has stopped again.
     """
-    for group in sorted({entry.change.group for entry in receipt.entries}):
-        put = [entry for entry in receipt.entries if entry.change.group == group]
+    for group, put in _by_group(deed.entries).items():
         try:
             if reader.describe_group(group).members:
                 continue
             now = reader.committed(group, [entry.change.topic_partition for entry in put])
         except (ClusterUnavailable, Refused) as error:
-            receipt = receipt.remarked(f"group {group!r} could not be looked at again: {error}")
+            deed = deed.remarked(f"group {group!r} could not be looked at again: {error}")
             continue
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
-        receipt = receipt.updated(map(_overwritten, behind))
+        deed = deed.updated(
+            entry.refused("moved back by somebody else after it was confirmed", sent=True) for entry in behind
+        )
         elsewhere = [
             str(entry.change.topic_partition)
             for entry in put
             if entry not in behind and now[entry.change.topic_partition] != entry.change.after
         ]
         if elsewhere:
-            receipt = receipt.remarked(
-                f"group {group!r} has no member, and stands elsewhere than it was put in "
+            deed = deed.remarked(
+                f"group {group!r} has no member, and another committed offset than was written in "
                 f"{counted(len(elsewhere), 'partition')}: {some(elsewhere)}; a new application that has stopped "
                 "again, or another run that wrote at the same moment"
             )
-    return receipt
+    return deed
+
+
+def _by_group(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.change.group].append(entry)
+    return dict(sorted(groups.items()))
 
 
 def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:
     return put is not None and (now is None or now.offset < put.offset)
-
-
-def _overwritten(entry: Entry) -> Entry:
-    error = "moved back by somebody else after it was confirmed"
-    return replace(entry, outcome=Outcome.REFUSED, error=error)
-
-
-def _what_it_did(reader: GroupReader, group: str, changes: list[Change]) -> tuple[list[str], bool]:
-    """Return what the group did, and whether it can be seen who has the moved topics."""
-    description = reader.describe_group(group)
-    topics = {change.topic for change in changes}
-    reasons = running(description, topics) if description.exists else []
-    rebalances = description.state not in ("Stable", "Empty", "Dead")
-    # It lives on with other topics, and rebalances for them, or for the moved ones: a later look tells.
-    is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
-    if not is_clear:
-        reasons = []
-    found = reader.committed(group, [change.topic_partition for change in changes])
-    moved = [
-        f"{change.topic_partition} {'by' if now.offset > at else 'back by'} {abs(now.offset - at):,}"
-        for change in changes
-        if (now := found[change.topic_partition]) and (at := change.handed_over_at) is not None and now.offset != at
-    ]
-    if moved:
-        reasons.append(f"committed {counted(len(moved), 'partition')} after the snapshot: {some(moved)} records")
-    return reasons, is_clear

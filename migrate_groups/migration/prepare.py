@@ -16,7 +16,7 @@ from migrate_groups.plan.drift import Reasons, drift
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Check, Plan
 from migrate_groups.plan.propose import propose
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.plan.survey import Surroundings, Survey
 from migrate_groups.text import counted, some
 
@@ -25,13 +25,13 @@ def make_plan(
     reader: GroupReader,
     snapshot: Snapshot,
     options: WriteOptions,
-    earlier: Receipt | None = None,
+    receipt: Receipt = NOTHING_WRITTEN,
 ) -> Plan:
     """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
 
-    ``earlier`` is the receipt of a run that this one resumes. Raises as `GroupReader`; writes nothing.
+    ``receipt`` is the record of the run so far. Raises as `GroupReader`; writes nothing.
     """
-    return plan_of_rows(reader, [*snapshot.at_one_moment().rows()], options, earlier)[0]
+    return plan_of_rows(reader, [*snapshot.at_one_moment().rows()], options, receipt)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -52,7 +52,7 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
 
 
 def plan_at_the_write(
-    reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, earlier: Receipt | None = None
+    reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, receipt: Receipt = NOTHING_WRITTEN
 ) -> Plan:
     """Return the plan made anew beside the write, after the old groups were quiet over ``settle``.
 
@@ -61,7 +61,7 @@ def plan_at_the_write(
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
     rows = [*snapshot.at_one_moment().rows()]
-    plan, facts = plan_of_rows(reader, rows, shown.options, earlier)
+    plan, facts = plan_of_rows(reader, rows, shown.options, receipt)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
     return plan
@@ -71,7 +71,7 @@ def plan_of_rows(
     reader: GroupReader,
     rows: Sequence[Row],
     options: WriteOptions,
-    earlier: Receipt | None = None,
+    receipt: Receipt = NOTHING_WRITTEN,
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
@@ -81,8 +81,10 @@ def plan_of_rows(
     """
     facts = survey(reader, rows, surroundings, reading)
     changes = propose(rows, facts, options)
-    checks = run_checks(rows, changes, facts, options, earlier)
-    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks), facts
+    checks = run_checks(rows, changes, facts, options, receipt)
+    topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
+    plan = Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=topic_ids)
+    return plan, facts
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

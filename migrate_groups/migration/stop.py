@@ -30,12 +30,14 @@ class Wait:
     """How a stop is waited for.
 
     wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. offsets: read them where nothing
-    is to be settled either, which waits for pending transactional commits. progress: told at each look.
+    is to be settled either, which waits for pending transactional commits. may_be_gone: a group that does not exist,
+    because all its offsets have expired, counts as stopped. progress: told at each look.
     """
 
     wait: float = 0.0
     settle: float = 10.0
     offsets: bool = False
+    may_be_gone: bool = False
     progress: Progress = lambda reasons, looks, seconds: None
 
 
@@ -95,13 +97,15 @@ def prove_stopped(
 def _look_twice(
     reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, in_question: InQuestion
 ) -> tuple[dict[str, list[str]], dict[str, Look]]:
-    first = {group: _look(reader, group, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
+    first = {group: _look(reader, group, how, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
     if not how.settle or any(why for why, _ in first.values()):
         return _apart(first)
     clock.sleep(how.settle)
-    second = {group: _look(reader, group, in_question, offsets=True) for group in groups}
+    second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
     reasons, looks = _apart(second)
-    return {group: why or moved_between(first[group][1], looks[group]) for group, why in reasons.items()}, looks
+    moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
+    # What expired in between is in the first look alone; what has moved is looked at again.
+    return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 
 def _apart(found: Mapping[str, tuple[list[str], Look]]) -> tuple[dict[str, list[str]], dict[str, Look]]:
@@ -125,8 +129,12 @@ def moved_between(first: Look, second: Look) -> list[str]:
     return reasons
 
 
-def _look(reader: GroupReader, group: str, in_question: InQuestion, *, offsets: bool) -> tuple[list[str], Look]:
+def _look(
+    reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
+) -> tuple[list[str], Look]:
     """Return why a group still runs, and the look at it: where it has stopped, with its offsets if they are wanted."""
+    if how.may_be_gone and not (description := reader.describe_group(group)).exists:
+        return [], Look(description=description, topics={}, committed={})
     description = existing_group(reader, group)
     if not description.is_consumer_group:
         kind = f"{description.group_type} {description.protocol_type}".strip()

@@ -105,6 +105,7 @@ def read_group(
     topics: Iterable[str] = (),
     known: Mapping[str, TopicDescription] = MappingProxyType({}),
     ends: Mapping[TopicPartition, int] | None = None,
+    may_be_gone: bool = False,
 ) -> Reading:
     """Read a group's own topics and these ``topics``; ``ends`` are log ends that were read before.
 
@@ -114,9 +115,10 @@ def read_group(
     that those ends are read anew that an offset lies beyond, those of partitions without one, and those of partitions
     with another leader since.
 
-    Raises `GroupNotFound`; `Refused` for a share group; and as `GroupReader`.
+    Raises `GroupNotFound`, unless the group ``may_be_gone``; `Refused` for a share group; and as `GroupReader`.
     """
-    look = look_at(reader, _committing_group(reader, group), frozenset(topics).union, known)
+    description = reader.describe_group(group) if may_be_gone else _committing_group(reader, group)
+    look = look_at(reader, description, frozenset(topics).union, known)
     taken_at = clock.now()
     within = {
         partition: ends[partition]

@@ -1,18 +1,28 @@
-"""The two ways back from a migration, and the clean-up after it. Each is a plan for the one write path.
+"""The two ways back from a hand-over, and the clean-up after it. Each is a plan for the one write path.
 
-Before the new groups have run, `rollback` restores what was there. Once they have, `hand_back` moves the stopped old
-group forward to where they are. `delete_source_offsets` is for the day after.
+Before the new groups have run, `plan_rollback` restores what was there. Once they have, `hand_back` moves the stopped
+source group forward to where they are. `delete_source_offsets` is for the day after. Each reads from the receipt what
+it may do, and from the brokers whether that is still true.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Operation, Resource, ResourceType
+from migrate_groups.cluster.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupReader,
+    Operation,
+    Resource,
+    ResourceType,
+    TopicPartition,
+)
 from migrate_groups.errors import Refused
 from migrate_groups.migration.survey import permissions_unless_hidden
 from migrate_groups.migration.take import take_snapshot
@@ -21,79 +31,119 @@ from migrate_groups.plan.checks.permission import Permissions, missing, of_hand_
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.plan.receipt import Entry, Receipt
+from migrate_groups.plan.receipt import Deed, Entry, Lane, Order, Receipt
+from migrate_groups.plan.run_states import WORKS, State, Step, Verb
 from migrate_groups.text import counted, some
+
+_DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
+_WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
+
+
+def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
+    """Raise `Refused` where the record of the run forbids this verb, naming each state with its partitions."""
+    reasons = receipt.refusals(verb)
+    if reasons:
+        raise Refused(f"{'; '.join(reasons)}; nothing was written")
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
-    """Return the plan that restores the pre-image of a receipt and deletes the offsets that it created.
+    """Return the plan that restores the pre-image of a run's hand-over and deletes the offsets that it created.
 
-    It refuses where a new group has members, or has committed since: those records would be processed twice. Raises
-    as `GroupReader`.
+    Where the source group no longer has the committed offset of a partition, that is set again first, from the receipt:
+    otherwise the partition would be in no group. The plan refuses where a target has members or has committed since:
+    those records would be processed twice. Raises `Refused` where the run wrote nothing; and as `GroupReader`.
     """
-    # Also what was never answered for or attempted, as far as the receipt knows: a killed run may have sent it.
-    written = [entry for entry in receipt.entries if entry.change.action is not Action.UNCHANGED]
-    inverses = [entry.change.inverse for entry in written]
-    wanted = _wanted(inverses, {entry.change.source_group for entry in written})
+    refuse_by_record(receipt, Verb.ROLLBACK)
+    lanes = {order: lane for order, lane in receipt.lanes.items() if lane.entry.change.action is not Action.UNCHANGED}
+    undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
+    if not undone and not receipt.is_done(Verb.ROLLBACK):
+        raise Refused(
+            "nothing to roll back: this run wrote nothing; the offsets that it found in place were written by another "
+            "run, whose receipt can undo them"
+        )
+    # A partition that the brokers refused is skipped, unless something of it is there all the same.
+    refused = {order: lane for order, lane in lanes.items() if lane.state is State.NEW}
+    inverses = [lane.entry.change.inverse for lane in undone.values()]
+    origins = [(lane, source) for lane in undone.values() for source in lane.sources]
+    wanted = _wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
-    committed = _committed(reader, [entry.change for entry in written])
-    changes = sorted_changes(structs.replace(inverse, before=committed[inverse.order]) for inverse in inverses)
+    now = _committed(reader, [*undone, *refused])
+    changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
+    restored = _restored(reader, origins)
+    deed = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=receipt.options,
-        changes=changes,
+        options=deed.options,
+        changes=sorted_changes([*changes, *restored]),
+        topic_ids=deed.topic_ids,
         checks=(
-            _same_cluster(reader, receipt),
+            _same_cluster(reader, deed),
             _permitted(reader, wanted, permissions),
+            _same_topics(reader, deed, {change.topic for change in changes}),
             _nobody_in(reader, {change.group for change in changes}),
-            _not_committed_since(written, changes),
-            _old_group_still_there(reader, written),
+            _not_committed_since([lane.entry for lane in (*undone.values(), *refused.values())], now),
+            _can_be_restored(reader, restored),
+            _in_range(reader, restored),
         ),
     )
 
 
 def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
-    """Return the new groups' offsets now, as a hand-over to the groups that they came from, and the options for it.
+    """Return the targets' committed offsets now, as a hand-over to the groups that they came from, and its options.
 
-    The old group is moved forward only. Raises `Refused` where the receipt names no old group or two new groups share
-    one of its partitions; `GroupNotFound`; and as `GroupReader`.
+    The source group is moved forward only. Raises `Refused` where the record of the run forbids it, names no source
+    group, or two targets share one of its partitions; `GroupNotFound`; and as `GroupReader`.
     """
-    # By topic: the new group went on also with partitions that were added, or had no commit, at the migration.
-    origin = receipt.origins()
+    refuse_by_record(receipt, Verb.HAND_BACK)
+    lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
+    # By topic: a target went on also with partitions that were added, or had no commit, at the hand-over.
+    origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
+    if not origin:
+        raise Refused("nothing to hand back: this run wrote nothing")
     if not all(len(sources) == 1 for sources in origin.values()):
-        raise Refused("the receipt has topics without one old group: there is none to hand them back to")
+        raise Refused("the receipt has topics without one source group: there is none to hand them back to")
     groups = sorted({group for group, _ in origin})
     permissions_unless_hidden(
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
     )
+    skipped = {order for order, lane in receipt.lanes.items() if lane.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)}
     rows = [
         structs.replace(row, group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
         for row in take_snapshot(reader, groups, clock).rows()
-        if (row.group or "", row.topic) in origin
+        if (row.group or "", row.topic) in origin and (row.group or "", row.topic, row.partition) not in skipped
     ]
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
-        raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one old group")
+        raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one group")
     if all(row.offset is None for row in rows):
         raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
-    options = replace(receipt.options, on_existing="forward", uncommitted="leave", guard=0.0, restore=False)
+    options = replace(_last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
     return Snapshot.of_rows(rows), options
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
-    """Return the plan that deletes the moved partitions' offsets from the old group, so that its lag is true.
+    """Return the plan that deletes the moved partitions' offsets from the source group, so that its lag is true.
 
-    It refuses where a new group stands nowhere or behind what was handed over to it, where the old group moved since,
-    and where a member of it still holds the topics. Raises as `GroupReader`.
+    It refuses where a target has no committed offset or a lower one than was handed over to it, where the source group
+    moved since, and where a member of it still holds the topics. Raises `Refused` where the record of the run forbids
+    it; and as `GroupReader`.
     """
-    moved = [change for change in receipt.handed_over() if change.after]
+    refuse_by_record(receipt, Verb.DELETE_OFFSETS)
+    moved = [
+        structs.replace(lane.entry.change, source_group=source)
+        for lane in receipt.lanes.values()
+        if lane.takes(Verb.DELETE_OFFSETS, *WORKS) and lane.entry.change.after
+        for source in lane.sources
+    ]
+    if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
+        raise Refused("nothing to delete: this run handed over no offset of a source group")
     as_source = [_of_source(change) for change in moved]
-    wanted = _wanted([structs.replace(source, after=None) for source in as_source], {change.group for change in moved})
+    wanted = _wanted(as_source, {change.group for change in moved})
     permissions = permissions_unless_hidden(reader, wanted)
-    now_new = _committed(reader, moved)
-    now_old = _committed(reader, as_source)
+    now_new = _committed(reader, [change.order for change in moved])
+    now_old = _committed(reader, [source.order for source in as_source])
     behind = [
-        f"{change.group} {change.topic_partition}" for change in moved if _stands_behind(now_new[change.order], change)
+        f"{change.group} {change.topic_partition}" for change in moved if _is_behind(now_new[change.order], change)
     ]
     still = {source.order: change for change, source in zip(moved, as_source, strict=True)}
     changed = [
@@ -102,73 +152,143 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         if (now := now_old[order]) and now.offset != change.handed_over_at
     ]
     changes = sorted_changes(
-        structs.replace(source, before=now_old[source.order], after=None)
+        structs.replace(source, before=now_old[source.order])
         for source in {source.order: source for source in as_source}.values()
     )
-    topics: dict[str, set[str]] = {}
+    topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
-        topics.setdefault(change.group, set()).add(change.topic)
+        topics[change.group].add(change.topic)
+    deed = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=receipt.options,
+        options=deed.options,
         changes=changes,
+        topic_ids=deed.topic_ids,
         checks=(
-            _same_cluster(reader, receipt),
+            _same_cluster(reader, deed),
             _permitted(reader, wanted, permissions),
-            _check("taken over", behind, "not taken over yet", "every new group stands at or after what it was handed"),
-            _check("not moved", changed, "moved in the old group since", "the old group has not moved since"),
+            _check("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
+            _check("not moved", changed, "moved in the source group since", "the source group has not moved since"),
             _nobody_holds(reader, topics),
         ),
     )
 
 
-def _committed(reader: GroupReader, changes: Sequence[Change]) -> dict[tuple[str, str, int], CommittedOffset | None]:
-    found = {}
-    for group in {change.group for change in changes}:
-        of_group = [change for change in changes if change.group == group]
-        answers = reader.committed(group, [change.topic_partition for change in of_group])
-        found.update({change.order: answers[change.topic_partition] for change in of_group})
-    return found
+def _last_hand_over(receipt: Receipt) -> Deed:
+    """Return the last hand-over of a run. Raises `Refused` where it has none."""
+    deeds = [deed for deed in receipt.deeds if deed.verb is Verb.HAND_OVER]
+    if not deeds:
+        raise Refused("this run wrote nothing")
+    return deeds[-1]
+
+
+def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
+    """Return what the source groups no longer have committed, as it was when it was handed over."""
+    known = {
+        (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change
+        for lane, source in origins
+        if lane.entry.change.source_committed is not None
+    }
+    now = _committed(reader, known)
+    return [
+        Change(
+            source_group=change.group,
+            group=order[0],
+            topic=change.topic,
+            partition=change.partition,
+            before=None,
+            after=change.source_committed,
+        )
+        for order, change in known.items()
+        if now[order] is None
+    ]
+
+
+def _committed(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
+    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
+    for group, topic, number in orders:
+        of_group[group].append(TopicPartition(topic, number))
+    return {
+        (group, *partition): committed
+        for group, partitions in of_group.items()
+        for partition, committed in reader.committed(group, partitions).items()
+    }
 
 
 def _of_source(change: Change) -> Change:
-    return structs.replace(change, source_group=None, source_offset=None, group=change.source_group or "", before=None)
+    group = change.source_group or ""
+    return structs.replace(change, source_group=None, source_committed=None, group=group, before=None, after=None)
 
 
-def _stands_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
+def _is_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
     return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)
 
 
-def _old_group_still_there(reader: GroupReader, written: Sequence[Entry]) -> Check:
-    """The old group has its offsets yet: after delete-offsets a rollback would leave the topics in no group at all."""
-    topics: dict[str, set[str]] = {}
-    for change in (entry.change for entry in written):
-        if change.source_group is not None:
-            topics.setdefault(change.source_group, set()).add(change.topic)
-    gone = [
-        group
-        for group, handed_over in topics.items()
-        if handed_over.isdisjoint(partition.topic for partition in reader.all_committed(group))
+def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
+    """What the source groups no longer have can be set again: brokers take offsets for groups without members only."""
+    lost: dict[str, list[str]] = defaultdict(list)
+    for change in restored:
+        lost[change.group].append(str(change.topic_partition))
+    live = [
+        f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
+        for group, partitions in lost.items()
+        if (described := reader.describe_group(group)).exists
+        for reason in _live(described)
     ]
-    return _check("old group", gone, "its offsets were deleted; hand-back sets them anew", "it has its offsets yet")
+    if live:
+        reason = f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
+        return Check(name="source group", verdict=Verdict.REFUSE, reason=reason)
+    if lost:
+        found = "; ".join(f"{group} {some(partitions)}" for group, partitions in lost.items())
+        reason = f"no longer committed, set again from the receipt: {found}"
+        return Check(name="source group", verdict=Verdict.WARN, reason=reason)
+    return Check(name="source group", verdict=Verdict.PASS, reason="it has its committed offsets")
 
 
-def _same_cluster(reader: GroupReader, receipt: Receipt) -> Check:
+def _live(group: GroupDescription) -> list[str]:
+    if not group.is_consumer_group:
+        return [f"is a group of type {group.group_type} {group.protocol_type}".rstrip()]
+    return running(group, None)
+
+
+def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
+    """What is set again lies within the log: out of it, a consumer would apply auto.offset.reset."""
+    bounds = reader.log_bounds([change.topic_partition for change in restored])
+    out = [
+        f"{change.topic_partition} at {change.after.offset}"
+        for change in restored
+        if change.after is not None
+        and ((log := bounds.get(change.topic_partition)) is None or not log.start <= change.after.offset <= log.end)
+    ]
+    return _check("in range", out, "not within the log any more", f"{counted(len(restored), 'offset')} within the log")
+
+
+def _same_topics(reader: GroupReader, deed: Deed, topics: set[str]) -> Check:
+    """Every topic is the one that was handed over: a recreated one starts again at offset 0 (KIP-516)."""
+    now = reader.describe_topics(topics)
+    recreated = [
+        topic
+        for topic in sorted(topics)
+        if topic not in now or deed.topic_ids.get(topic, now[topic].topic_id) != now[topic].topic_id
+    ]
+    return _check("topics", recreated, "deleted, or created again, since the hand-over", "the same topics")
+
+
+def _same_cluster(reader: GroupReader, deed: Deed) -> Check:
     here = reader.cluster_id()
-    return _check(
-        "cluster", [] if here == receipt.cluster_id else [receipt.cluster_id], "another cluster", f"this is {here}"
-    )
+    return _check("cluster", [] if here == deed.cluster_id else [deed.cluster_id], "another cluster", f"this is {here}")
 
 
-def _wanted(changes: Sequence[Change], looked_at: Iterable[str | None]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return what a principal must be allowed to do, to make these changes and to look at these groups."""
-    read = (Resource(ResourceType.GROUP, group) for group in looked_at if group is not None)
-    wanted = dict.fromkeys(read, frozenset({Operation.DESCRIBE}))
+def _wanted(
+    changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
+) -> Mapping[Resource, frozenset[Operation]]:
+    """Return what a principal must be allowed to do, to make these changes, to look at and to write these groups."""
+    wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
+    wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
     for change in changes:
-        deed = Operation.DELETE if change.after is None else Operation.READ
         group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
-        wanted[group] = wanted.get(group, frozenset()) | {Operation.DESCRIBE, deed}
-        wanted[topic] = frozenset({Operation.DESCRIBE, Operation.READ})
+        wanted[group] = wanted.get(group, frozenset()) | (_DELETE if change.after is None else _WRITE)
+        wanted[topic] = _WRITE
     return wanted
 
 
@@ -187,12 +307,10 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
         if (described := reader.describe_group(group)).exists
         for reason in running(described, None)
     ]
-    return _check(
-        "targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing was written"
-    )
+    return _check("targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing to undo")
 
 
-def _nobody_holds(reader: GroupReader, topics: dict[str, set[str]]) -> Check:
+def _nobody_holds(reader: GroupReader, topics: Mapping[str, set[str]]) -> Check:
     live = [
         f"{group} {reason}"
         for group, held in topics.items()
@@ -202,14 +320,13 @@ def _nobody_holds(reader: GroupReader, topics: dict[str, set[str]]) -> Check:
     return _check("stopped", live, "still consumed", "no member holds the moved topics")
 
 
-def _not_committed_since(written: Sequence[Entry], changes: Sequence[Change]) -> Check:
-    now = {change.order: change.before for change in changes}
+def _not_committed_since(written: Sequence[Entry], now: Mapping[Order, CommittedOffset | None]) -> Check:
     since = [
         f"{entry.change.group} {entry.change.topic_partition}"
         for entry in written
-        if now[entry.change.order] not in (entry.change.before, *entry.of_its_runs)
+        if now[entry.change.order] not in (entry.change.before, *entry.written)
     ]
-    advice = "; hand-back moves the old group forward instead" if since else ""
+    advice = "; hand-back moves the source group forward instead" if since else ""
     return _check("not committed since", since, f"committed since{advice}", "nobody has committed since")
 
 

@@ -1,4 +1,4 @@
-"""The one write path: write a plan, read it back with both clients, and say what became of every partition."""
+"""The one write path: carry out a deed, read it back with both clients, and say what became of every partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
@@ -19,10 +18,9 @@ from migrate_groups.cluster.ports import (
     WriteAnswer,
 )
 from migrate_groups.errors import ClusterUnavailable, Refused
-from migrate_groups.migration.guard import look_at_sources
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Change, Plan
-from migrate_groups.plan.receipt import HAND_OVER, Entry, Outcome, Purpose, Receipt
+from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.plan.plan import Change
+from migrate_groups.plan.receipt import Deed, Entry, Outcome
 
 # One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.
 _MOST_BYTES = 500_000
@@ -30,48 +28,39 @@ _BYTES_A_PARTITION = 44
 
 _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
-Record = Callable[[Receipt], None]
+Record = Callable[[Deed], None]
 # What the second client sees of each group, or why it sees nothing.
 Seen = dict[str, Mapping[TopicPartition, CommittedOffset | None] | Exception]
 
 
-def apply_plan(
-    writer: GroupWriter,
-    witness: OffsetsReader | None,
-    plan: Plan,
-    clock: Clock,
-    record: Record,
-    earlier: Receipt | None = None,
-    purpose: Purpose = HAND_OVER,
-) -> Receipt:
-    """Write a plan, read it back with both clients, and return the receipt.
+def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record: Record) -> Deed:
+    """Carry out a deed, read it back with both clients, and return it with what became of each partition.
 
-    ``record`` gets the receipt before the first request, after every answer, and when all was read back. ``witness``
-    None does without the second client, which is asked while the first one reads back. ``earlier`` is the receipt of a
-    run of the same intent that this one resumes. Never raises for a partition: the receipt says what became of each.
+    ``record`` gets the deed before the first request, after every answer, and when all was read back. ``witness`` None
+    does without the second client, which is asked while the first one reads back. No offset is deleted before every
+    offset that the deed sets was read back: otherwise a partition could be in no group at all. Never raises for a
+    partition.
     """
-    receipt = Receipt.of(plan, clock.now(), purpose)
-    if earlier is not None:
-        receipt = _read_back(writer, receipt.resuming(earlier))
-    record(receipt)
+    deed = _read_back(writer, deed)
+    record(deed)
     asked: _Asked | None = None
-    for attempt in (1, 2):
-        todo = [entry for entry in receipt.entries if _to_attempt(entry, attempt)]
+    for deletes, attempt in ((False, 1), (False, 2), (True, 1), (True, 2)):
+        if deletes and any(entry.change.after is not None and not entry.settled for entry in deed.entries):
+            break
+        todo = [entry for entry in deed.entries if _is_due(entry, attempt) and (entry.change.after is None) is deletes]
         for group, batch in batches(todo):
             answers = _send(writer, group, [entry.change for entry in batch])
-            receipt = receipt.updated(
-                _answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch
-            )
-            record(receipt)
-        if todo or attempt == 1:
-            asked = _Asked(witness, receipt) if witness else None
-            receipt = _read_back(writer, receipt)
-            record(receipt)
-    receipt = look_at_sources(writer, receipt)
-    if asked:
-        receipt = _witnessed(asked.answers(), receipt, plan.options)
-    record(receipt)
-    return receipt
+            deed = deed.updated(_answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch)
+            record(deed)
+        if todo:
+            asked = _Asked(witness, deed)
+            deed = _read_back(writer, deed)
+            record(deed)
+    asked = asked or _Asked(witness, deed)
+    deed = look_at_watched(writer, deed)
+    deed = _witnessed(asked.answers(), deed)
+    record(deed)
+    return deed
 
 
 def batches(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[tuple[str, list[Entry]]]:
@@ -105,19 +94,21 @@ def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[T
     return writer.delete_offsets(group, [change.topic_partition for change in batch])
 
 
-def _to_attempt(entry: Entry, attempt: int) -> bool:
+def _is_due(entry: Entry, attempt: int) -> bool:
     # A second time only where nobody knows: the same alter twice is harmless, a refusal stays one.
     return entry.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
 
 
 def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
-    # What the broker took is still unknown here: only the read-back confirms.
-    outcome = Outcome.REFUSED if answer.answer is Answer.REFUSED else Outcome.UNKNOWN
-    return Entry(change=entry.change, outcome=outcome, attempts=attempt, error=answer.error, own=entry.own)
+    sent = Entry(change=entry.change, outcome=Outcome.UNKNOWN, attempts=attempt, error=answer.error, own=entry.own)
+    if answer.answer is Answer.REFUSED:
+        # An earlier attempt that was not answered may have been applied all the same.
+        return sent.refused(answer.error, sent=attempt > 1)
+    return sent  # what the broker took is still unknown: only the read-back confirms
 
 
-def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
-    unsettled = [entry for entry in receipt.entries if entry.outcome is Outcome.UNKNOWN]
+def _read_back(reader: OffsetsReader, deed: Deed) -> Deed:
+    unsettled = [entry for entry in deed.entries if entry.outcome is Outcome.UNKNOWN]
     entries: list[Entry] = []
     for group, of_group in _by_group(unsettled).items():
         try:
@@ -126,7 +117,7 @@ def _read_back(reader: OffsetsReader, receipt: Receipt) -> Receipt:
             entries += [replace(entry, error=str(error)) for entry in of_group]
         else:
             entries += [_as_found(entry, found[entry.change.topic_partition]) for entry in of_group]
-    return receipt.updated(entries)
+    return deed.updated(entries)
 
 
 def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
@@ -134,20 +125,26 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
         return Entry(change=entry.change, outcome=Outcome.CONFIRMED, attempts=entry.attempts, own=entry.own)
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
-    # Not what was there and not what was asked for: to write again would overwrite somebody else's commit.
-    return replace(entry, outcome=Outcome.REFUSED, error=f"read back as {_offset(now)}: somebody else has committed")
+    # Neither what was there nor what was asked for: to write again would overwrite somebody else's commit.
+    return entry.refused(f"read back as {_offset(now)}: somebody else has committed", sent=True)
 
 
 class _Asked:
-    """The second client, asked in the background for what it sees of everything that may have been written."""
+    """The second client, asked in the background for what it sees of everything that may have been written.
 
-    def __init__(self, witness: OffsetsReader, receipt: Receipt) -> None:
-        self._answers: queue.SimpleQueue[Seen] = queue.SimpleQueue()
-        groups = _by_group([entry for entry in receipt.entries if entry.outcome in _MAY_BE_THERE])
+    None in its place is asked nothing: then what the first client read back stands.
+    """
+
+    def __init__(self, witness: OffsetsReader | None, deed: Deed) -> None:
+        self._answers: queue.SimpleQueue[Seen | None] = queue.SimpleQueue()
+        if witness is None:
+            self._answers.put(None)
+            return
+        groups = _by_group([entry for entry in deed.entries if entry.outcome in _MAY_BE_THERE])
         threading.Thread(target=self._ask, args=(witness, groups), daemon=True).start()
 
-    def answers(self) -> Seen:
-        """Wait, and return what it sees of each group, or why it does not."""
+    def answers(self) -> Seen | None:
+        """Wait, and return what it sees of each group, or why it does not; None where it was not asked."""
         return self._answers.get()
 
     def _ask(self, witness: OffsetsReader, groups: Mapping[str, list[Entry]]) -> None:
@@ -160,15 +157,16 @@ class _Asked:
         self._answers.put(seen)
 
 
-def _witnessed(seen: Seen, receipt: Receipt, options: WriteOptions) -> Receipt:
-    settled = [entry for entry in receipt.entries if entry.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
+def _witnessed(seen: Seen | None, deed: Deed) -> Deed:
+    if seen is None:
+        return deed
     entries: list[Entry] = []
-    for group, of_group in _by_group(settled).items():
+    for group, of_group in _by_group([entry for entry in deed.entries if entry.settled]).items():
         found = seen.get(group, {})
         if isinstance(found, Exception):
             remark = f"group {group!r} was confirmed by one client only: {found}"
-            receipt = receipt.remarked(remark)
-            if options.witness == "required":
+            deed = deed.remarked(remark)
+            if deed.options.witness == "required":
                 entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_group]
             continue
         for entry in of_group:
@@ -176,7 +174,7 @@ def _witnessed(seen: Seen, receipt: Receipt, options: WriteOptions) -> Receipt:
             if _comparable(witnessed) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
                 entries.append(replace(entry, outcome=Outcome.UNKNOWN, error=difference))
-    return receipt.updated(entries)
+    return deed.updated(entries)
 
 
 def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from migrate_groups.plan.plan import Change, Plan
 from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.run_states import State
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
@@ -44,19 +45,24 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     """Return each difference, as `intent_differences`, between a run and a plan that is to resume it.
 
-    Partitions that were added to its topics since are none, nor that one of them has an old group's commit by now.
+    Partitions that were added to its topics since are no difference, nor is a commit that the source group has made on
+    one of them by now, nor a partition that was taken back and is moved again. Empty where there is nothing to resume.
     """
-    origins = receipt.origins()
-    known = {entry.change.order for entry in receipt.entries}
+    deed = receipt.hand_over
+    if deed is None:
+        return []
+    origins = deed.origins()
+    known = {entry.change.order for entry in deed.entries}
+    taken_back = {order for order, lane in receipt.lanes.items() if lane.state in (State.UNDONE, State.HANDED_BACK)}
     changes = tuple(
         _with_source(change, origins.get(change.order[:2], frozenset()))
         for change in now.changes
-        if change.order in known or change.order[:2] not in origins
+        if change.order in known or (change.order[:2] not in origins and change.order not in taken_back)
     )
     then = Plan(
-        cluster_id=receipt.cluster_id,
-        options=receipt.options,
-        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in receipt.entries),
+        cluster_id=deed.cluster_id,
+        options=deed.options,
+        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in deed.entries),
         checks=(),
     )
     return intent_differences(then, replace(now, changes=changes))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -27,8 +27,9 @@ class Action(StrEnum):
 class Change(ManyTimes, frozen=True, kw_only=True):
     """One partition of one group: what is committed now, and what will be. None: nothing is committed.
 
-    source_group: the group that hands over; None where the offset is simply set. source_offset: where that group stood
-    when its offsets were read; ``after`` differs from it where an option had it so.
+    source_group: the group that hands over; None where the offset is simply set. source_committed: what that group had
+    committed when its offsets were read, None where nothing; ``after`` differs from it only where an option replaced
+    the offset.
     """
 
     source_group: str | None
@@ -37,7 +38,7 @@ class Change(ManyTimes, frozen=True, kw_only=True):
     partition: int
     before: CommittedOffset | None
     after: CommittedOffset | None
-    source_offset: int | None = None
+    source_committed: CommittedOffset | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -56,13 +57,14 @@ class Change(ManyTimes, frozen=True, kw_only=True):
 
     @property
     def handed_over_at(self) -> int | None:
-        """Where the source group went no further: what it commits beyond is processed twice."""
-        return self.source_offset if self.source_offset is not None or self.after is None else self.after.offset
+        """The offset at which the source group stopped: what it commits beyond that is processed twice."""
+        stopped = self.source_committed or self.after
+        return None if stopped is None else stopped.offset
 
     @property
     def inverse(self) -> Change:
         """The change that undoes this one: it restores what was there, and claims no source group."""
-        return structs.replace(self, source_group=None, source_offset=None, before=self.after, after=self.before)
+        return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:
@@ -90,12 +92,16 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A deterministic list of changes, sorted by group, topic and partition, with its checks."""
+    """A deterministic list of changes, sorted by group, topic and partition, with its checks.
+
+    topic_ids: of the topics when the plan was made, as far as known (KIP-516).
+    """
 
     cluster_id: str
     options: WriteOptions
     changes: tuple[Change, ...]
     checks: tuple[Check, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def intent(self) -> str:
@@ -121,6 +127,16 @@ class Plan:
         """Return the checks that forbid the write; at the write the pending ones do as well."""
         forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
         return tuple(check for check in self.checks if check.verdict in forbidding)
+
+    def provisional(self, names: Collection[str]) -> Plan:
+        """Return the plan with what these checks refuse as pending: it is made again once the groups have stopped."""
+        checks = tuple(
+            replace(check, verdict=Verdict.PENDING)
+            if check.name in names and check.verdict is Verdict.REFUSE
+            else check
+            for check in self.checks
+        )
+        return replace(self, checks=checks)
 
 
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:

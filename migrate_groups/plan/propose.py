@@ -60,7 +60,7 @@ def _changes(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iter
             partition=row.partition,
             before=before,
             after=after,
-            source_offset=row.offset if row.source_group is not None else None,
+            source_committed=row.committed if row.source_group is not None else None,
         )
 
 

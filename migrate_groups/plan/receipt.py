@@ -1,10 +1,10 @@
-"""The receipt: what became of every change of a plan, with the pre-image that a way back needs."""
+"""The receipt: the record of a run. Each write to the cluster is a deed in it, with the pre-image of each partition."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -12,8 +12,14 @@ from functools import cached_property
 from msgspec import structs
 
 from migrate_groups.cluster.ports import CommittedOffset, ManyTimes
+from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Plan
+from migrate_groups.plan.run_states import State, Step, Verb, advice, after, step
+from migrate_groups.text import some
+
+Order = tuple[str, str, int]
+"""Group, topic and partition."""
 
 
 class Outcome(StrEnum):
@@ -26,31 +32,11 @@ class Outcome(StrEnum):
     NOT_ATTEMPTED = "not attempted"
 
 
-class Deed(StrEnum):
-    """What a write was for."""
-
-    HAND_OVER = "hand-over"
-    ROLLBACK = "rollback"
-    HAND_BACK = "hand-back"
-    DELETE_OFFSETS = "delete-offsets"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purpose:
-    """What a write was for; ``answers``: when the write began that a way back, or the clean-up, answers."""
-
-    deed: Deed
-    answers: datetime | None = None
-
-
-HAND_OVER = Purpose(deed=Deed.HAND_OVER)
-"""What `apply` and `migrate` write for."""
-
-
 class Entry(ManyTimes, frozen=True, kw_only=True):
-    """One change (its ``before`` is the pre-image), what became of it, after how many attempts, and why not.
+    """One change (its ``before`` is the pre-image), its outcome, the number of attempts, and why it failed.
 
-    own: what runs that this one resumes have put there, or may have. That is nobody else's commit.
+    own: offsets that interrupted earlier runs of this migration wrote, or may have written, and what this run wrote
+    where it is refused all the same. They are nobody else's commit.
     """
 
     change: Change
@@ -60,41 +46,60 @@ class Entry(ManyTimes, frozen=True, kw_only=True):
     own: tuple[CommittedOffset | None, ...] = ()
 
     @property
-    def of_its_runs(self) -> tuple[CommittedOffset | None, ...]:
-        """What this run and those that it resumes have put there, or may have."""
-        return self.own if self.change.action is Action.UNCHANGED else (*self.own, self.change.after)
+    def settled(self) -> bool:
+        """Whether the partition was read back as asked for."""
+        return self.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+
+    @property
+    def written(self) -> tuple[CommittedOffset | None, ...]:
+        """What this run and those that it resumes wrote there, or may have written.
+
+        An entry that is not attempted yet counts: the run may have been killed before it could record the answer.
+        """
+        if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
+            return self.own
+        return *self.own, self.change.after
+
+    def refused(self, error: str, *, sent: bool = False) -> Entry:
+        """Return the entry as refused; ``sent``: its offset may have been in place all the same."""
+        own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
+        return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
-    """What became of a plan, one entry a change in the plan's order.
+class Deed:
+    """One write to the cluster, with one entry for each change of its plan, in the plan's order.
 
-    options: those of the plan, which a way back plans with. source_moved: what a source group did after its offsets
-    were read; the new groups would process that again. remarks: what a person must know besides, for instance that one
-    client alone confirmed.
+    number: counts the deeds of a receipt from 1; clocks jump, so that no time orders them. topic_ids: by topic, as far
+    as known (KIP-516); a way back refuses a topic that was created again. moved: what a group that must no longer
+    consume did after its offsets were read; those records are processed twice. remarks: what a person must know
+    besides, for instance that one client alone confirmed.
     """
 
-    purpose: Purpose = HAND_OVER
-
+    number: int = 1
+    verb: Verb = Verb.HAND_OVER
     cluster_id: str
     options: WriteOptions
     intent: str
     content: str
     started_at: datetime
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     entries: tuple[Entry, ...]
-    source_moved: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @staticmethod
-    def of(plan: Plan, started_at: datetime, purpose: Purpose = HAND_OVER) -> Receipt:
-        """Return the receipt of a plan before its first request."""
-        return Receipt(
-            purpose=purpose,
+    def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Deed:
+        """Return the deed of a plan before its first request."""
+        return Deed(
+            number=number,
+            verb=verb,
             cluster_id=plan.cluster_id,
             options=plan.options,
             intent=plan.intent,
             content=plan.content,
             started_at=started_at,
+            topic_ids=plan.topic_ids,
             entries=tuple(
                 Entry(
                     change=change,
@@ -104,24 +109,24 @@ class Receipt:
             ),
         )
 
-    def resuming(self, earlier: Receipt) -> Receipt:
-        """Return the receipt as the continuation of an earlier run of the same intent.
+    def resuming(self, earlier: Mapping[Order, Entry]) -> Deed:
+        """Return the deed as the continuation of what earlier runs of the same migration wrote.
 
-        What that run asked for keeps its pre-image: what is on the broker now may be that run's own write, also where
-        it was killed before it could say so. What is in place is unknown until read back, and not written again.
+        What those runs asked for keeps its pre-image: the offset that is committed now may be such a run's own write,
+        also where it was killed before it could record that. What is in place is unknown until it is read back, and is
+        not written again.
         """
-        before = {entry.change.order: entry for entry in earlier.entries}
-        return replace(self, entries=tuple(_resumed(entry, before.get(entry.change.order)) for entry in self.entries))
+        return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """Return the source groups of each group's topic; a partition that was added since has that of its topic."""
+        """Return the source groups by target group and topic; a partition that was added since has its topic's."""
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
             claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def handed_over(self) -> tuple[Change, ...]:
-        """Return the changes of topics that a group hands over, each with that group as its source."""
+        """Return the changes of topics that a source group hands over, each with that group as its source."""
         origins = self.origins()
         return tuple(
             entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
@@ -130,35 +135,20 @@ class Receipt:
             if entry.change.source_group in (None, source)
         )
 
-    def own_writes(self) -> Mapping[tuple[str, str, int], tuple[CommittedOffset | None, ...]]:
-        """Return what this run and those before it have put somewhere, or may have, by group, topic and partition."""
-        return {entry.change.order: entry.of_its_runs for entry in self.entries}
-
-    def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions that this receipt confirmed, that stand elsewhere now, and that a plan would move."""
-        wanted = {change.order: change for change in plan.to_write()}
-        return [
-            f"{entry.change.group} {entry.change.topic_partition}"
-            for entry in self.entries
-            if entry.outcome is Outcome.CONFIRMED
-            and (change := wanted.get(entry.change.order))
-            and change.before not in (entry.change.before, *entry.of_its_runs)
-        ]
-
-    def updated(self, entries: Iterable[Entry]) -> Receipt:
-        """Return the receipt with these entries in place of its own for the same partitions."""
+    def updated(self, entries: Iterable[Entry]) -> Deed:
+        """Return the deed with these entries in place of its own for the same partitions."""
         new = {entry.change.order: entry for entry in entries}
         if not new:
             return self
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
-    def remarked(self, remark: str) -> Receipt:
-        """Return the receipt with this remark added, once."""
+    def remarked(self, remark: str) -> Deed:
+        """Return the deed with this remark added, once."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
-    def with_source_moved(self, reasons: Iterable[str]) -> Receipt:
-        """Return the receipt with these reasons added, each once."""
-        return replace(self, source_moved=tuple(dict.fromkeys((*self.source_moved, *reasons))))
+    def with_moved(self, reasons: Iterable[str]) -> Deed:
+        """Return the deed with these reasons added, each once."""
+        return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def count(self) -> Mapping[Outcome, int]:
         """Return how many entries have each outcome."""
@@ -167,19 +157,206 @@ class Receipt:
     @cached_property
     def failed(self) -> tuple[Entry, ...]:
         """The entries that are neither confirmed nor unchanged."""
-        return tuple(entry for entry in self.entries if entry.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED))
+        return tuple(entry for entry in self.entries if not entry.settled)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is as it was asked for, and no source group has moved."""
-        return not (self.failed or self.source_moved)
+        """Whether each partition is as it was asked for, and no group has moved that must not."""
+        return not (self.failed or self.moved)
+
+    @property
+    def wrote_nothing(self) -> bool:
+        """Whether every offset was in place before, written by somebody else."""
+        return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One partition of a target group in the record of a run.
+
+    entry: of the hand-over that counts, the last one. sources: the groups that handed over its topic. deed: the number
+    of the deed that set the state. left: the target's committed offset when it was handed back.
+    """
+
+    state: State
+    entry: Entry
+    sources: frozenset[str]
+    deed: int
+    left: CommittedOffset | None = None
+
+    def step(self, verb: Verb) -> Step:
+        """Return what a verb does with the partition."""
+        return step(self.state, verb)
+
+    def takes(self, verb: Verb, *steps: Step) -> bool:
+        """Return whether a verb does one of these steps with the partition."""
+        return step(self.state, verb) in steps
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The deeds of a run, the oldest first, and what follows from them for each partition."""
+
+    deeds: tuple[Deed, ...] = ()
+
+    @cached_property
+    def lanes(self) -> Mapping[Order, Lane]:
+        """The partitions of the target groups, by group, topic and partition, folded from the deeds."""
+        lanes: dict[Order, Lane] = {}
+        for deed in self.deeds:
+            fold = _fold_hand_over if deed.verb is Verb.HAND_OVER else _fold_way_back
+            fold(lanes, deed)
+        return lanes
+
+    @cached_property
+    def hand_over(self) -> Deed | None:
+        """The hand-over that a `migrate` resumes: what is written, or being written, and was not taken back since."""
+        deeds = [deed for deed in self.deeds if deed.verb is Verb.HAND_OVER]
+        going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
+        if not going_on:
+            return None
+        refused = {
+            order: lane
+            for order, lane in self.lanes.items()
+            if lane.state is State.NEW and lane.deed == deeds[-1].number
+        }
+        return replace(deeds[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
+
+    def to_judge(self) -> Deed:
+        """Return the hand-over that `reconcile` and `audit` judge.
+
+        Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or all was taken
+        back.
+        """
+        states: dict[State, list[str]] = defaultdict(list)
+        for (group, topic, number), lane in self.lanes.items():
+            states[lane.state].append(f"{group} {topic}-{number}")
+        for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
+            if places := states[state]:
+                raise Undetermined(f"nothing to judge yet: {some(places)}: {advice(state)}")
+        for state in (State.UNDONE, State.HANDED_BACK):
+            if places := states[state]:
+                raise Refused(f"nothing to judge: {some(places)}: {advice(state)}")
+        judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
+        if not judged:
+            raise Refused("nothing to judge: this run wrote nothing")
+        last = max(deed.number for deed in self.deeds if deed.verb is Verb.HAND_OVER)
+        judged |= {order: lane for order, lane in self.lanes.items() if lane.deed == last}
+        return replace(self.deeds[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
+
+    def refusals(self, verb: Verb) -> list[str]:
+        """Return why a verb is refused, by state with its partitions; empty where the record allows it."""
+        reasons: dict[State, list[str]] = defaultdict(list)
+        for (group, topic, number), lane in self.lanes.items():
+            if lane.takes(verb, Step.REFUSE):
+                reasons[lane.state].append(f"{group} {topic}-{number}")
+        return [f"{some(places)}: {advice(state)}" for state, places in reasons.items()]
+
+    def is_done(self, verb: Verb) -> bool:
+        """Return whether a verb has done all its work already."""
+        steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
+        return steps == {Step.NO_OP}
+
+    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Deed:
+        """Return the deed of a plan before its first request: a new one, or the last one where that is resumed."""
+        deed = Deed.of(plan, started_at, verb, number=len(self.deeds) + 1)
+        resumed = self.deeds[-1] if self.deeds and self.deeds[-1].verb is verb else None
+        if verb is Verb.HAND_OVER:
+            if self.hand_over is None:
+                return deed
+            deed = deed.resuming({entry.change.order: entry for entry in self.hand_over.entries})
+        if resumed is None:
+            return deed
+        planned = {entry.change.order for entry in deed.entries}
+        kept = [
+            entry
+            for entry in resumed.entries
+            if entry.change.order not in planned and (entry.settled or verb is Verb.HAND_OVER)
+        ]
+        entries = sorted((*deed.entries, *kept), key=lambda entry: entry.change.order)
+        return replace(deed, number=resumed.number, entries=tuple(entries))
+
+    def with_deed(self, deed: Deed) -> Receipt:
+        """Return the receipt with this deed added, or in place of the one with its number."""
+        return Receipt((*self.deeds[: deed.number - 1], deed, *self.deeds[deed.number :]))
+
+    def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
+        """Return what this run wrote to each partition of a target, or may have written, and what it left there."""
+        return {
+            order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
+            for order, lane in self.lanes.items()
+            if lane.state is State.HANDED_BACK or lane.takes(Verb.HAND_OVER, Step.RESUME)
+        }
+
+    def moved_since(self, plan: Plan) -> list[str]:
+        """Return the partitions that this run confirmed, that have another offset now, and that a plan would move."""
+        wanted = {change.order: change for change in plan.to_write()}
+        return [
+            f"{entry.change.group} {entry.change.topic_partition}"
+            for entry in (self.hand_over.entries if self.hand_over else ())
+            if entry.outcome is Outcome.CONFIRMED
+            and (change := wanted.get(entry.change.order))
+            and change.before not in (entry.change.before, *entry.written)
+        ]
+
+
+NOTHING_WRITTEN = Receipt()
+"""The record of a run before its first deed."""
+
+
+def _fold_hand_over(lanes: dict[Order, Lane], deed: Deed) -> None:
+    origins = deed.origins()
+    for entry in deed.entries:
+        change = entry.change
+        # What the brokers refused leaves the state as it was; an offset that was in place for a moment was handed over.
+        if entry.outcome is Outcome.REFUSED:
+            state = State.HANDED_OVER if entry.own else State.NEW
+        else:
+            state = after(deed.verb, settled=entry.settled)
+        sources = origins[change.group, change.topic]
+        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, deed=deed.number)
+
+
+def _fold_way_back(lanes: dict[Order, Lane], deed: Deed) -> None:
+    of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
+    for order in lanes:
+        of_partition[order[1:]].append(order)
+    for entry in deed.entries:
+        change = entry.change
+        if entry.outcome is Outcome.REFUSED:
+            continue
+        state = after(deed.verb, settled=entry.settled)
+        if deed.verb is Verb.HAND_BACK:
+            order = (change.source_group or "", change.topic, change.partition)
+            lane = lanes.get(order) or _added_since(change, deed.number)
+            lanes[order] = replace(lane, state=state, deed=deed.number, left=change.source_committed)
+            continue
+        for order in of_partition[change.topic, change.partition]:
+            if _is_about(change, deed.verb, order, lanes[order]):
+                lanes[order] = replace(lanes[order], state=state, deed=deed.number)
+
+
+def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
+    """Return whether a rollback's or a clean-up's change is about this partition of a target."""
+    if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
+        return False
+    if verb is Verb.ROLLBACK:  # a change that restores the source group names the target that it is from
+        return change.order == order and change.source_group is None
+    return change.group in lane.sources
+
+
+def _added_since(change: Change, deed: int) -> Lane:
+    """Return the lane of a partition that was added to a handed-over topic after the hand-over."""
+    moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
+    entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
+    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), deed=deed)
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
-    if earlier is None or entry.change.before not in (earlier.change.before, *earlier.of_its_runs):
-        return entry  # what is there now is somebody else's, and the pre-image
+    if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
+        return entry  # somebody else's commit, and the pre-image
     change = structs.replace(entry.change, before=earlier.change.before)
-    own = tuple(each for each in dict.fromkeys(earlier.of_its_runs) if each != change.after)
+    own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
     if entry.outcome is not Outcome.UNCHANGED:
         return structs.replace(entry, change=change, own=own)
     if change.action is Action.UNCHANGED:

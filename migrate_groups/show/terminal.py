@@ -14,7 +14,7 @@ from migrate_groups.offsets.snapshot import Row
 from migrate_groups.offsets.split import Coverage
 from migrate_groups.offsets.times import span_in_words
 from migrate_groups.plan.plan import Plan, Verdict
-from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Outcome
 from migrate_groups.show import changes as in_words
 from migrate_groups.show.tables import cell
 from migrate_groups.show.tables import table as new_table
@@ -86,16 +86,16 @@ def checks(plan: Plan) -> Table:
     return table
 
 
-def receipt(receipt: Receipt) -> RenderableType:
+def deed(deed: Deed) -> RenderableType:
     """Return how many partitions had each outcome, the failed ones with their reason, and the remarks."""
-    counts = receipt.count()
+    counts = deed.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
-    lines: list[RenderableType] = [Text(f"{counted(len(receipt.entries), 'partition')}: {summary or 'nothing to do'}")]
-    if receipt.failed:
+    lines: list[RenderableType] = [Text(f"{counted(len(deed.entries), 'partition')}: {summary or 'nothing to do'}")]
+    if deed.failed:
         table = new_table("group", "topic", partition=">", outcome="<", reason="<")
-        for entry in receipt.failed[:_MOST_ROWS]:
+        for entry in deed.failed[:_MOST_ROWS]:
             change = entry.change
             table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
-    lines.extend(Text(one_line(remark), style="yellow") for remark in (*receipt.source_moved, *receipt.remarks))
+    lines.extend(Text(one_line(remark), style="yellow") for remark in (*deed.moved, *deed.remarks))
     return Group(*lines)

@@ -134,9 +134,9 @@ def test_apply_to_one_group(cli, world, old_group):
         "--fan-out",
         *NOW,
         "--yes",
-        "--receipt",
-        "fan-out.json",
     )
+    receipts = {f"s.csv.{group}-new.receipt.json", f"s.csv.{group}-c+{group}-d.receipt.json"}
+    assert {path.name for path in cli.folder.glob("*.json")} == receipts
     assert world.committed(f"{group}-c") == world.committed(f"{group}-d") == world.committed(group)
 
 
@@ -161,7 +161,7 @@ def test_json_plan_is_the_same_bytes_for_the_same_input(cli, old_group):
     first = cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     assert first == cli("apply", "split.csv", "--dry-run", "--format", "json").stdout
     plan = json.loads(first)
-    assert plan["schema_version"] == 2
+    assert plan["schema_version"] == 3
     assert len(plan["changes"]) == 6
     assert len(plan["intent"]) == len(plan["content"]) == 64
 

@@ -9,12 +9,16 @@ import pytest
 from migrate_groups.cluster.ports import TopicPartition
 
 MORE_STEPS_THAN_THERE_ARE = 40
+APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json")
 
 
-def entries(path) -> list[tuple]:
+def entries(path, verb: str = "hand-over") -> list[tuple]:
+    receipt = json.loads(path.read_text())
+    last = max(deed["number"] for deed in receipt["deeds"] if deed["verb"] == verb)
     return [
         (entry["outcome"], entry["topic"], entry["partition"], entry["before"], entry["after"])
-        for entry in json.loads(path.read_text())["entries"]
+        for entry in receipt["entries"]
+        if entry["deed"] == last
     ]
 
 
@@ -65,21 +69,22 @@ def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stan
         world.produce(topic, partition.partition, 9)
         world.commit(source, partition, 5)
     cli("snapshot", source, "-o", "s.csv")
-    cli("apply", "s.csv", "--to-group", target, "--settle", "0s", "--guard", "0s", "--yes")
+    cli("apply", "s.csv", "--to-group", target, *APPLY)
     world.commit(target, first, stands)
-    receipt = cli.folder / f"s.csv.receipt.{command}.json"
+    receipt = cli.folder / "receipt.json"
+    handed_over = receipt.read_bytes()
     for step in range(1, MORE_STEPS_THAN_THERE_ARE):
-        was_killed = cli.killed_at(step, command, "s.csv.receipt.json", "--yes")
-        cli(command, "s.csv.receipt.json", "--yes")
+        was_killed = cli.killed_at(step, command, "receipt.json", "--yes")
+        cli(command, "receipt.json", "--yes")
         assert world.committed(source) == ({first: leaves, second: 5} if leaves else {})
         seen = [
             (outcome, number, before and before["offset"], after and after["offset"])
-            for outcome, _, number, before, after in entries(receipt)
+            for outcome, _, number, before, after in entries(receipt, command)
         ]
         assert seen == written
         if not was_killed:
             break
-        receipt.unlink()
+        receipt.write_bytes(handed_over)
         for partition in (first, second):
             world.commit(source, partition, 5)
     assert 6 < step < MORE_STEPS_THAN_THERE_ARE - 1
@@ -93,10 +98,10 @@ def test_rollback_of_a_run_that_was_killed(cli, world):
     world.commit(source, partition, 5)
     cli("snapshot", source, "-o", "s.csv")
     target = f"{source}-new"
-    command = ("apply", "s.csv", "--to-group", target, "--settle", "0s", "--guard", "0s", "--yes")
+    command = ("apply", "s.csv", "--to-group", target, *APPLY)
     # 1 and 2: the first record; 3: before the request; 4: after it
     assert cli.killed_at(4, *command)
     assert world.committed(target) == {partition: 5}
-    assert {entry[0] for entry in entries(cli.folder / "s.csv.receipt.json")} == {"not attempted"}
-    cli("rollback", "s.csv.receipt.json", "--yes")
+    assert {entry[0] for entry in entries(cli.folder / "receipt.json")} == {"not attempted"}
+    cli("rollback", "receipt.json", "--yes")
     assert world.committed(target) == {}

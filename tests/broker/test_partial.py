@@ -16,10 +16,10 @@ from migrate_groups.errors import PartlyApplied
 from migrate_groups.files import receipt_json
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import HAND_OVER, Outcome
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
 
 
 def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
@@ -29,17 +29,17 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
         world.produce(topic, 0, 5)
         world.commit(group, TopicPartition(topic, 0), 3)
     config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
-    journal = Journal(tmp_path / "receipt.json", HAND_OVER)
+    journal = Journal(tmp_path / "receipt.json", NOTHING_WRITTEN)
     with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
         plan = make_plan(writer, named, WriteOptions(settle=0))
         world.delete_topic(deleted)
-        receipt = apply_plan(writer, witness, plan, clock, journal.record)
-    assert {entry.change.topic: (entry.outcome, entry.error) for entry in receipt.entries} == {
+        deed = write(writer, witness, Deed.of(plan, clock.now()), journal.record)
+    assert {entry.change.topic: (entry.outcome, entry.error) for entry in deed.entries} == {
         kept: (Outcome.CONFIRMED, ""),
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
     }
     assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
-    assert receipt_json.load(journal.path) == receipt
+    assert receipt_json.load(journal.path) == journal.receipt == Receipt((deed,))
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
-        finish(receipt, journal)
+        finish(deed, journal)

@@ -187,9 +187,9 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     cli("snapshot", group, "-o", "s.csv")
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
     assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
-    cli(*arguments, f"{group}-b", "--uncommitted", "leave", "--receipt", "b.json")
+    cli(*arguments, f"{group}-b", "--uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "start", "--receipt", "c.json")
+    cli(*arguments, f"{group}-c", "--uncommitted", "start")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 
@@ -221,10 +221,10 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
     world.commit(group, partition, 6)
     _, err = applying.communicate(timeout=60)
     assert applying.returncode == 4, err
-    assert f"{partition} by 2 records" in err
-    receipt = json.loads((cli.folder / "s.csv.receipt.json").read_text())
+    assert f"{partition} 4 → 6 (2 records)" in err
+    receipt = json.loads((cli.folder / f"s.csv.{group}-new.receipt.json").read_text())
     assert receipt["entries"][0]["outcome"] == "confirmed"
-    assert len(receipt["source_moved"]) == 1
+    assert len(receipt["deeds"][0]["moved"]) == 1
 
 
 @NEEDS_TRANSACTIONS

@@ -50,7 +50,7 @@ def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
 
 
 def remarks(here) -> list[str]:
-    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["remarks"]
+    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["deeds"][0]["remarks"]
 
 
 def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monkeypatch, bootstrap_servers):

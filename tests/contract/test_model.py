@@ -15,9 +15,10 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.receipt import Deed, Receipt
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_MODEL
@@ -71,8 +72,8 @@ class Side:
         }
         if plan.refusals(at_the_write=True):
             return verdicts
-        receipt = apply_plan(self.writer, self.writer, plan, FakeClock(), lambda state: None)
-        self.receipts.append(receipt)
+        receipt = write(self.writer, self.writer, Deed.of(plan, FakeClock().now()), lambda state: None)
+        self.receipts.append(Receipt((receipt,)))
         return verdicts, [str(entry.outcome) for entry in receipt.entries], [str(c.action) for c in plan.changes]
 
     def state(self) -> object:

@@ -14,12 +14,12 @@ from migrate_groups.cluster.witness import Witness
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.offsets.selection import Selection, TopicPattern, select
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import Deed
 
 CLOCK = SystemClock()
 
@@ -44,15 +44,15 @@ def old_group(world):
     return group, topics
 
 
-def move(clients, taken: Snapshot, new: str) -> Receipt:
+def move(clients, taken: Snapshot, new: str) -> Deed:
     """Write a snapshot of a stopped group to a new one."""
     writer, witness = clients
     named = name_groups(taken, [new], fan_out=False, restore=False)
     shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
     refuse_forbidden(shown.refusals(at_the_write=True))
     plan = plan_at_the_write(writer, named, shown, CLOCK)
-    receipts: list[Receipt] = []
-    return apply_plan(writer, witness, plan, CLOCK, receipts.append)
+    deeds: list[Deed] = []
+    return write(writer, witness, Deed.of(plan, CLOCK.now()), deeds.append)
 
 
 def stands_at(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:
@@ -71,8 +71,8 @@ def test_everything_in_a_group_moves_to_a_new_one(clients, world, old_group):
     group, _ = old_group
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5))
     taken = take_snapshot(clients[0], [group], CLOCK)
-    receipt = move(clients, taken, f"{group}-new")
-    assert (len(receipt.entries), receipt.failed, receipt.remarks) == (6, (), ())
+    deed = move(clients, taken, f"{group}-new")
+    assert (len(deed.entries), deed.failed, deed.remarks) == (6, (), ())
     compared(clients, taken, f"{group}-new")
     compared(clients, taken, group)
 
@@ -84,8 +84,8 @@ def test_some_topics_of_a_live_group_move_to_a_new_one(clients, world, old_group
     patterns = [TopicPattern(topic) for topic in moved]
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5), patterns=patterns)
     taken = select(take_snapshot(clients[0], [group], CLOCK), Selection(topics=tuple(patterns)))
-    receipt = move(clients, taken, f"{group}-part")
-    assert (len(receipt.entries), receipt.failed) == (4, ())
+    deed = move(clients, taken, f"{group}-part")
+    assert (len(deed.entries), deed.failed) == (4, ())
     assert taken.topics() == sorted(moved)
     compared(clients, taken, f"{group}-part")
     assert clients[0].describe_group(group).state == "Stable"

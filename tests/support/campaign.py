@@ -243,9 +243,9 @@ class _Migration:
             if standing:
                 self.found.problems.append(f"exit {code}, and {standing} is written")
             return
-        receipt = receipt_json.load(path)
-        self.found.one_client_only |= any("one client only" in remark for remark in receipt.remarks)
-        for entry in receipt.entries:
+        (deed,) = receipt_json.load(path).deeds
+        self.found.one_client_only |= any("one client only" in remark for remark in deed.remarks)
+        for entry in deed.entries:
             change = entry.change
             now = standing.get((change.group, change.topic_partition))
             before, after = (each.offset if each else None for each in (change.before, change.after))

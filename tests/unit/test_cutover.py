@@ -22,17 +22,18 @@ from migrate_groups.cluster.ports import (
 )
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
-from migrate_groups.migration.guard import look_at_sources
+from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
 from migrate_groups.plan.intent import resumed_differently
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
-from migrate_groups.plan.receipt import Outcome
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.plan.run_states import Verb
 from tests.support.clock import FakeClock
 
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
@@ -62,19 +63,20 @@ def member(name: str, *partitions: TopicPartition) -> Member:
     return Member(member_id=name, client_id=name, host="/h", assignment=frozenset(partitions), subscription=topics)
 
 
-def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier=None):
-    """Cut over while ``deeds`` happen one after the other, one at each look; return the receipt."""
+def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Deed | None = None) -> Deed:
+    """Cut over while ``deeds`` happen one after the other, one at each look; return the deed."""
+    receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(deeds)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
-    shown = prepare(made, wanted, options, clock, earlier)
-    how = CutOver(wait=60, progress=lambda reasons, looks, seconds: None, earlier=earlier)
+    shown = prepare(made, wanted, options, clock, receipt)
+    how = CutOver(wait=60, progress=lambda reasons, looks, seconds: None, receipt=receipt)
     final = cut_over(made, wanted, shown, clock, how)
-    return apply_plan(made, made, final.plan, clock, lambda receipt: None, earlier)
+    return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda deed: None)
 
 
 def carry_out(made, plan):
     assert plan.refusals(at_the_write=True) == ()
-    return apply_plan(made, made, plan, FakeClock(), lambda receipt: None)
+    return write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
 
 
 END = WriteOptions(uncommitted="end", settle=0)
@@ -235,7 +237,7 @@ def test_a_run_that_ended_is_not_resumed():
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
     plan = make_plan(made, Snapshot.of_rows(prepare(made, spec(), options, FakeClock()).rows), options)
-    assert first.moved_since(plan) == ["bill inv-0"]
+    assert Receipt((first,)).moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]
 
@@ -256,7 +258,7 @@ def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
     assert made.committed("bill", [INV])[INV].offset == 8
     assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
     assert {entry.change.before for entry in again.entries} == {None}
-    carry_out(made, plan_rollback(made, again))
+    carry_out(made, plan_rollback(made, Receipt((again,))))
     assert made.all_committed("bill") == {}
 
 
@@ -280,7 +282,9 @@ def test_partitions_added_after_a_kill_start_at_their_beginning():
     again = migrate(made, spec(), refuse, earlier=first)
     added = TopicPartition("inv", 2)
     assert made.committed("bill", [added])[added].offset == 0
-    assert resumed_differently(first, prepare(made, spec(), refuse, FakeClock(), again).plan) == []
+    assert (
+        resumed_differently(Receipt((first,)), prepare(made, spec(), refuse, FakeClock(), Receipt((again,))).plan) == []
+    )
     assert again.failed == ()
 
 
@@ -290,7 +294,7 @@ def test_another_topic_or_option_is_another_migration():
     first = migrate(made, spec("cat"), LEAVE)
 
     def differences(*stay: str, options: WriteOptions = LEAVE) -> list[str]:
-        return resumed_differently(first, prepare(made, spec(*stay), options, FakeClock()).plan)
+        return resumed_differently(Receipt((first,)), prepare(made, spec(*stay), options, FakeClock()).plan)
 
     assert differences("cat") == []
     assert differences() == ["topic cat from big to shop is new"]
@@ -306,11 +310,11 @@ def test_an_added_partition_that_the_old_application_committed_is_the_same_migra
     second = migrate(made, spec(), WriteOptions(settle=0), earlier=first)
     added = TopicPartition("inv", 2)
     made.commit("big", added, 3)
-    (moved,) = look_at_sources(made, second).source_moved
-    assert "inv-2 by 3 records" in moved
-    assert delete_source_offsets(made, second).verdict is Verdict.REFUSE
-    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), second).plan
-    assert resumed_differently(second, shown) == []
+    (moved,) = look_at_watched(made, second).moved
+    assert "inv-2 0 → 3 (3 records)" in moved
+    assert delete_source_offsets(made, Receipt((second,))).verdict is Verdict.REFUSE
+    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), Receipt((second,))).plan
+    assert resumed_differently(Receipt((second,)), shown) == []
     migrate(made, spec(), WriteOptions(settle=0), earlier=second)
     assert made.committed("bill", [added])[added].offset == 3
 
@@ -336,12 +340,12 @@ def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
     (entry,) = second.failed
     assert (entry.outcome, entry.attempts, entry.error) == (Outcome.UNKNOWN, 2, "timed out")
     made.lost = False
-    assert plan_rollback(made, second).verdict is Verdict.PASS
+    assert plan_rollback(made, Receipt((second,))).verdict is Verdict.PASS
     made.commit("big", INV, 9)
     third = migrate(made, spec(), LEAVE, earlier=second)
     assert third.failed == ()
     assert made.committed("bill", [INV])[INV].offset == 9
-    carry_out(made, plan_rollback(made, third))
+    carry_out(made, plan_rollback(made, Receipt((third,))))
     assert made.all_committed("bill") == {}
 
 
@@ -367,7 +371,10 @@ def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
     again = migrate(made, spec(), options, earlier=first)
     assert again.failed == ()
     assert made.committed("bill", [INV])[INV].offset == 5
-    assert resumed_differently(first, prepare(made, spec(), options, FakeClock(), first).plan) == []
+    assert (
+        resumed_differently(Receipt((first,)), prepare(made, spec(), options, FakeClock(), Receipt((first,))).plan)
+        == []
+    )
 
 
 def test_hand_back_of_nothing_says_so():
@@ -377,7 +384,7 @@ def test_hand_back_of_nothing_says_so():
     made.delete_offsets("bill", [INV, FRESH])
     made.commit("bill", CAT, 1)
     with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
-        hand_back(made, receipt, FakeClock())
+        hand_back(made, Receipt((receipt,)), FakeClock())
 
 
 def test_forward_keeps_where_the_old_group_stood():
@@ -386,12 +393,12 @@ def test_forward_keeps_where_the_old_group_stood():
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
     assert made.committed("bill", [INV])[INV].offset == 9
-    assert look_at_sources(made, receipt).source_moved == ()
-    assert delete_source_offsets(made, receipt).verdict is Verdict.PASS
+    assert look_at_watched(made, receipt).moved == ()
+    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("big", INV, 7)
-    (moved,) = look_at_sources(made, receipt).source_moved
-    assert "inv-0 by 2 records" in moved
-    assert delete_source_offsets(made, receipt).verdict is Verdict.REFUSE
+    (moved,) = look_at_watched(made, receipt).moved
+    assert "inv-0 5 → 7 (2 records)" in moved
+    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
 
 
 def test_a_hold_that_costs_offsets_is_a_warning():
@@ -409,13 +416,66 @@ def test_a_hold_that_costs_offsets_is_a_warning():
 
 
 def test_rollback_after_delete_offsets_is_refused():
-    """Once the old group's offsets are deleted, a rollback would leave the topics in no group at all."""
+    """The record of the run has the clean-up: the way back from there is hand-back."""
     made = cluster()
-    receipt = migrate(made, spec(), LEAVE)
-    carry_out(made, delete_source_offsets(made, receipt))
+    first = migrate(made, spec(), LEAVE)
+    receipt = Receipt((first,))
+    plan = delete_source_offsets(made, receipt)
+    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda deed: None)
+    with pytest.raises(Refused, match="hand-back sets them again"):
+        plan_rollback(made, receipt.with_deed(second))
+
+
+@pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
+def test_rollback_sets_again_what_the_source_group_lost(lost):
+    """Its commits were deleted by somebody, or have expired: they are set whole before the targets' are deleted."""
+    made = cluster()
+    made.commit("big", INV, 5, metadata="where I was")
+    before = made.committed("big", [INV, CAT])
+    receipt = Receipt((migrate(made, spec(), LEAVE),))
+    made.delete_offsets("big", lost)
     plan = plan_rollback(made, receipt)
-    assert plan.verdict is Verdict.REFUSE
-    assert "hand-back" in " ".join(check.reason for check in plan.checks)
+    assert [(change.group, change.topic_partition) for change in plan.changes if change.source_group] == [
+        ("big", partition) for partition in sorted(lost)
+    ]
+    carry_out(made, plan)
+    assert made.committed("big", [INV, CAT]) == before
+    assert not made.all_committed("bill")
+    assert not made.all_committed("shop")
+
+
+def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members():
+    """Brokers take no offsets for a group with members: the partitions are named, and nothing is deleted."""
+    made = cluster()
+    receipt = Receipt((migrate(made, spec(), LEAVE),))
+    made.delete_offsets("big", [INV])
+    made.join("big", member("a", CAT))
+    (refusal,) = plan_rollback(made, receipt).refusals(at_the_write=True)
+    assert refusal.name == "source group"
+    assert "big no longer has a committed offset for inv-0, and is Stable with 1 member" in refusal.reason
+
+
+def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
+    """The source group's offset is lost on its way: the target keeps its own, and the deed stays open."""
+    made = cluster(AnswersNothing)
+    receipt = Receipt((migrate(made, spec(), LEAVE),))
+    made.delete_offsets("big", [INV])
+    plan = plan_rollback(made, receipt)
+    made.lost = True
+    deed = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda deed: None)
+    assert {entry.change.group: str(entry.outcome) for entry in deed.entries} == {
+        "big": "unknown",
+        "bill": "not attempted",
+        "shop": "not attempted",
+    }
+    assert made.committed("bill", [INV])[INV].offset == 5
+    made.lost = False
+    halfway = receipt.with_deed(deed)
+    again = halfway.begun(Verb.ROLLBACK, plan_rollback(made, halfway), FakeClock().now())
+    done = halfway.with_deed(write(made, made, again, lambda deed: None))
+    assert done.is_done(Verb.ROLLBACK)
+    assert len(done.deeds) == 2
+    assert made.committed("big", [INV])[INV].offset == 5
 
 
 def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
@@ -423,7 +483,7 @@ def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)
-    carry_out(made, make_plan(made, *hand_back(made, receipt, FakeClock())))
+    carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
     assert made.committed("big", [FRESH])[FRESH].offset == 40
 
 

@@ -42,7 +42,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     [
         (prepare, "plan_at_the_write", NOTHING, None),
         (guard, "guard", WRITTEN, 5),
-        (terminal, "receipt", WRITTEN, 5),
+        (terminal, "deed", WRITTEN, 5),
     ],
 )
 def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
@@ -85,12 +85,12 @@ def test_while_a_hold_is_released(cli, monkeypatch):
     assert cli.offset("new") == 5
 
 
-def test_a_way_back_names_its_own_receipt(cli, monkeypatch):
-    """What a rollback wrote stands in the rollback's receipt."""
+def test_a_way_back_names_the_receipt(cli, monkeypatch):
+    """What a rollback wrote is a deed in the receipt of the run."""
     cli(*APPLY)
-    monkeypatch.setattr(terminal, "receipt", interrupt)
+    monkeypatch.setattr(terminal, "deed", interrupt)
     said = last_word(cli, "rollback", "receipt.json", "--yes")
-    assert said == "interrupted; receipt.rollback.json says what was written; the same command goes on\n"
+    assert said == "interrupted; receipt.json says what was written; the same command goes on\n"
     assert cli.offset("new") is None
 
 

@@ -1,90 +1,87 @@
-"""The receipt's file: kept before the first request, or nothing is written; lost later, it is exit 4."""
+"""The receipt's file: the record of a run, locked, and kept before the first request, or nothing is written."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from msgspec import structs
 
-from migrate_groups.cli.writing import Journal, finish
+from migrate_groups.cli.writing import Journal, finish, open_journal, refuse_other_run
 from migrate_groups.cluster.ports import CommittedOffset
-from migrate_groups.errors import InvalidInput, PartlyApplied, UsageError
+from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files import receipt_json
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Plan
-from migrate_groups.plan.receipt import HAND_OVER, Deed, Outcome, Purpose, Receipt
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
 from tests.support.rows import NOON
 
 
-def plan(cluster: str = "c") -> Plan:
-    return Plan(cluster_id=cluster, options=WriteOptions(), changes=(), checks=())
+def plan(cluster: str = "c", *changes: Change) -> Plan:
+    return Plan(cluster_id=cluster, options=WriteOptions(), changes=changes, checks=())
 
 
-RECEIPT = Receipt.of(plan(), NOON)
+DEED = Deed.of(plan(), NOON)
+CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5))
 
 
 def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):
     """The first record fails: nothing was written yet, so it is an error about a file."""
-    journal = Journal(tmp_path / "r.json", HAND_OVER)
+    journal = Journal(tmp_path / "r.json", NOTHING_WRITTEN)
     shutil.rmtree(tmp_path)
     with pytest.raises(InvalidInput, match="no folder"):
-        journal.record(RECEIPT)
+        journal.record(DEED)
 
 
 def test_a_receipt_that_is_lost_later_is_partly_applied(tmp_path):
     """Once requests were sent the work is brought to its end, and the command fails with exit 4."""
-    journal = Journal(tmp_path / "r.json", HAND_OVER)
-    journal.record(RECEIPT)
+    journal = Journal(tmp_path / "r.json", NOTHING_WRITTEN)
+    journal.record(DEED)
     shutil.rmtree(tmp_path)
-    journal.record(RECEIPT)  # it says nothing new, and need not be written
+    journal.record(DEED)  # it says nothing new, and need not be written
     assert not journal.failure
-    journal.record(RECEIPT.remarked("later"))
+    journal.record(DEED.remarked("later"))
     with pytest.raises(PartlyApplied, match="receipt could not be kept"):
-        finish(RECEIPT, journal)
+        finish(DEED, journal)
 
 
 def test_another_migrations_receipt_is_left_alone(tmp_path):
-    """The file of another intent is refused, the same one is resumed."""
-    journal = Journal(tmp_path / "r.json", HAND_OVER)
-    assert journal.earlier(plan()) is None
-    journal.record(RECEIPT)
-    assert journal.earlier(plan()) == RECEIPT
-    with pytest.raises(UsageError, match="another migration"):
-        journal.earlier(plan("elsewhere"))
+    """The file of another intent is refused while something of it is in place; the same one is resumed."""
+    with open_journal(tmp_path / "r.json") as journal:
+        refuse_other_run(journal, plan("c", CHANGE))
+        journal.record(Deed.of(plan("c", CHANGE), NOON))
+        refuse_other_run(journal, plan("c", CHANGE))
+        with pytest.raises(UsageError, match="another migration"):
+            refuse_other_run(journal, plan("elsewhere", CHANGE))
 
 
-def test_a_way_back_from_an_earlier_write_is_put_aside(tmp_path):
-    """A rollback that answered another run is over: its receipt is kept under another name, and not resumed."""
-    path = tmp_path / "receipt.rollback.json"
-    first = Journal(path, Purpose(deed=Deed.ROLLBACK, answers=NOON))
-    first.record(Receipt.of(plan(), NOON, first.purpose))
-    assert first.earlier(plan()) is not None
-    second = Journal(path, Purpose(deed=Deed.ROLLBACK, answers=NOON + timedelta(hours=1)))
-    assert second.earlier(plan("elsewhere")) is None
-    second.record(Receipt.of(plan(), NOON, second.purpose))
-    assert second.read().purpose == second.purpose
-    (aside,) = tmp_path.glob("receipt.rollback.until-*.json")
-    assert receipt_json.load(aside).purpose == first.purpose
+def test_the_receipt_is_locked_from_before_it_is_read(tmp_path):
+    """A second run beside the first is refused; a dry run only reads."""
+    path = tmp_path / "r.json"
+    with open_journal(path) as journal:
+        journal.record(DEED)
+        with pytest.raises(Refused, match="another run is at work"), open_journal(path):
+            pass
+        with open_journal(path, dry_run=True) as other:
+            assert other.receipt == Receipt((DEED,))
+    with open_journal(path) as later:
+        assert later.receipt == Receipt((DEED,))
 
 
-def test_the_receipt_of_another_deed_is_refused(tmp_path):
-    """A migration does not take a rollback's receipt for its own."""
-    journal = Journal(tmp_path / "r.json", HAND_OVER)
-    journal.record(Receipt.of(plan(), NOON, Purpose(deed=Deed.ROLLBACK, answers=NOON)))
-    with pytest.raises(UsageError, match="the receipt of a rollback"):
-        journal.read()
+def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
+    """What can't be read is not taken for a new run: nothing is written over it."""
+    path = tmp_path / "r.json"
+    path.write_bytes(receipt_json.to_bytes(Receipt((DEED,)))[:-5])
+    with pytest.raises(InvalidInput, match="is no receipt"), open_journal(path):
+        pass
 
 
 def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
     """What to run again, and what rollback would do, with the path quoted for a shell."""
-    journal = Journal(tmp_path / "a b" / "r.json", HAND_OVER, dry_run=True)
-    receipt = Receipt.of(made_and_moved(), NOON).with_source_moved(["source group 'old' committed"])
-    moved = replace(
-        receipt, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in receipt.entries)
-    )
+    journal = Journal(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
+    deed = Deed.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
+    moved = replace(deed, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in deed.entries))
     with pytest.raises(PartlyApplied) as raised:
         finish(moved, journal)
     assert f"rollback '{journal.path}', which deletes 2 offsets and restores 1 offset" in str(raised.value)
@@ -108,13 +105,6 @@ def made_and_moved() -> Plan:
 
 
 def test_a_receipt_whose_name_no_file_can_have_is_an_error_about_a_file(tmp_path):
-    """A dry run only looks whether there is one, and a way back puts an older one aside under a longer name."""
-    with pytest.raises(InvalidInput, match="too long"):
-        Journal(tmp_path / f"{'x' * 256}.json", HAND_OVER, dry_run=True).read()
-    path = tmp_path / f"{'x' * 240}.json"
-    earlier, later = (Purpose(deed=Deed.ROLLBACK, answers=NOON + timedelta(days=day)) for day in (0, 1))
-    Journal(path, earlier).record(replace(RECEIPT, purpose=earlier))
-    journal = Journal(path, later)
-    assert journal.read() is None
-    with pytest.raises(InvalidInput, match="can't be put aside as"):
-        journal.record(replace(RECEIPT, purpose=later))
+    """A dry run only looks whether there is one."""
+    with pytest.raises(InvalidInput, match="too long"), open_journal(tmp_path / f"{'x' * 256}.json", dry_run=True):
+        pass

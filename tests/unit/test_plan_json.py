@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from migrate_groups.files import plan_json, receipt_json
 from migrate_groups.offsets.snapshot import Row, Snapshot
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Entry, Outcome, Receipt
+from migrate_groups.plan.run_states import Verb
 from tests.support.rows import NOON, row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -32,7 +33,14 @@ OPTIONS = st.builds(
 )
 COMMITTED = st.none() | st.builds(CommittedOffset, offset=INT64, leader_epoch=st.none() | INT32, metadata=TEXT)
 CHANGE = st.builds(
-    Change, source_group=st.none() | NAME, group=NAME, topic=TOPIC, partition=INT32, before=COMMITTED, after=COMMITTED
+    Change,
+    source_group=st.none() | NAME,
+    group=NAME,
+    topic=TOPIC,
+    partition=INT32,
+    before=COMMITTED,
+    after=COMMITTED,
+    source_committed=COMMITTED,
 )
 PLAN = st.builds(
     Plan,
@@ -65,16 +73,21 @@ ROWS = st.lists(
     unique_by=lambda each: (each.group, each.topic, each.partition),
 )
 ENTRY = st.builds(Entry, change=CHANGE, outcome=st.sampled_from(Outcome), attempts=INT32, error=TEXT)
-RECEIPT = st.builds(
-    Receipt,
+DEED = st.builds(
+    Deed,
+    verb=st.sampled_from(Verb),
     cluster_id=TEXT,
     options=OPTIONS,
     intent=TEXT,
     content=TEXT,
     started_at=MOMENT,
     entries=st.lists(ENTRY, max_size=4).map(tuple),
-    source_moved=st.lists(TEXT, max_size=2).map(tuple),
+    topic_ids=st.dictionaries(TOPIC, NAME, max_size=2),
+    moved=st.lists(TEXT, max_size=2).map(tuple),
     remarks=st.lists(TEXT, max_size=2).map(tuple),
+)
+RECEIPT = st.lists(DEED, max_size=3).map(
+    lambda deeds: Receipt(tuple(replace(deed, number=number) for number, deed in enumerate(deeds, start=1)))
 )
 
 
@@ -151,7 +164,7 @@ def plan_text() -> str:
 
 
 def receipt_text() -> str:
-    return receipt_json.to_bytes(Receipt.of(a_plan()[0], NOON)).decode()
+    return receipt_json.to_bytes(Receipt((Deed.of(a_plan()[0], NOON),))).decode()
 
 
 READ = {plan_text: plan_json.read, receipt_text: receipt_json.read}
@@ -239,9 +252,9 @@ def test_hashes_and_verdict_must_be_those_of_the_content(field):
         ('"restore":false', '"reset":false', "the options are any_kind, "),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
         ('"witness":"auto"', '"witness":"me"', "Invalid enum value 'me'"),
-        ('"schema_version": 2', '"schema_version": 3', "a later migrate-groups wrote it"),
-        ('"schema_version": 2', '"schema_version": 1', "schema version 1; this reads 2"),
-        ('"schema_version": 2', '"schema_version": "2"', "Expected `int`"),
+        ('"schema_version": 3', '"schema_version": 4', "a later migrate-groups wrote it"),
+        ('"schema_version": 3', '"schema_version": 1', "schema version 1; this reads 3"),
+        ('"schema_version": 3', '"schema_version": "3"', "Expected `int`"),
         ('"schema": "migrate-groups/', '"schema": "other/', "is 'other/"),
     ],
 )

@@ -10,11 +10,11 @@ from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import tables
 from migrate_groups.files.run_dir import RunDir
 from migrate_groups.migration.cutover import prepare
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.split import SplitSpec, SplitTarget
 from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import Deed
 from tests.support.clock import FakeClock
 
 
@@ -36,25 +36,25 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
     prepared = prepare(made, spec, WriteOptions(), FakeClock())
     spec_file = tmp_path / "split.toml"
     run = RunDir.beside(spec_file)
-    with run.opened():
-        unwritten = Receipt.of(prepared.plan, FakeClock().now())
-        done = replace(unwritten, entries=())
-        keep(made, b"source", prepared, run, done)
-        assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
-        assert not run.after.exists()
+    run.make()
+    unwritten = Deed.of(prepared.plan, FakeClock().now())
+    done = replace(unwritten, entries=())
+    keep(made, b"source", prepared, run, done)
+    assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
+    assert not run.after.exists()
 
-        done = apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None)
-        made.produce("inv", 0, 2)
-        keep(made, b"source", prepared, run, done)
-        rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
-        assert rows == [("bill", "inv", 5, 12)]
-        before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
-        assert before == [("cat", 5, 10), ("inv", 5, 12)]
-        assert (run.folder / "spec.toml").read_bytes() == b"source"
+    done = write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None)
+    made.produce("inv", 0, 2)
+    keep(made, b"source", prepared, run, done)
+    rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
+    assert rows == [("bill", "inv", 5, 12)]
+    before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
+    assert before == [("cat", 5, 10), ("inv", 5, 12)]
+    assert (run.folder / "spec.toml").read_bytes() == b"source"
 
-        keep(made, b"", prepared, run, unwritten)
-        assert not run.after.exists()
-        assert run.before.exists()
+    keep(made, b"", prepared, run, unwritten)
+    assert not run.after.exists()
+    assert run.before.exists()
 
 
 def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_path):
@@ -69,6 +69,6 @@ def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_p
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    keep(made, b"", prepared, run, apply_plan(made, made, prepared.plan, FakeClock(), lambda receipt: None))
+    keep(made, b"", prepared, run, write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None))
     assert run.after.exists()
     assert not run.offsets.exists()

@@ -112,36 +112,31 @@ def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
 def test_a_persons_own_files_are_not_replaced_by_a_run(tmp_path, name):
     """In a folder without a receipt, what has a name of ours is somebody's: it is named, and nothing is written."""
     (tmp_path / name).write_bytes(b"theirs")
-    with pytest.raises(InvalidInput, match=f"has {name} and no receipt.*--run-dir"), RunDir(tmp_path).opened():
-        pass
+    with pytest.raises(InvalidInput, match=f"has {name} and no receipt.*--run-dir"):
+        RunDir(tmp_path).make()
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_runs_own_files_are_replaced(tmp_path):
-    """Beside its receipt, or one that a way back has left, they are those of a run: that is resumed, or follows it."""
+    """Beside its receipt they are those of a run, which is resumed, or followed by another."""
     for name in ("receipt.json", "plan.json", "offsets.csv"):
         (tmp_path / name).write_bytes(b"ours")
-    with RunDir(tmp_path).opened():
-        pass
-    (tmp_path / "receipt.json").rename(tmp_path / "receipt.until-20261120T120000Z.json")
-    with RunDir(tmp_path).opened():
-        pass
+    RunDir(tmp_path).make()
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
     """It has left its fence alone; somebody else's file of that name is refused."""
     run = RunDir(tmp_path)
     fence_parquet.save([], run.fence)
-    with run.opened():
-        pass
+    run.make()
     run.fence.write_bytes(b"wood")
-    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a whole Parquet file"), run.opened():
-        pass
+    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a whole Parquet file"):
+        run.make()
 
 
 def test_a_folder_in_the_place_of_a_runs_file_is_refused_at_once(tmp_path):
     """Before anything waits, and not once the offsets are written."""
     (tmp_path / "receipt.json").touch()
     (tmp_path / "after.parquet").mkdir()
-    with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"), RunDir(tmp_path).opened():
-        pass
+    with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"):
+        RunDir(tmp_path).make()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
-from migrate_groups.plan.receipt import Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Outcome, Receipt
+from migrate_groups.plan.run_states import Verb
 from tests.support.clock import FakeClock
 
 PARTITIONS = [TopicPartition("t", number) for number in range(4)]
@@ -35,16 +38,16 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     return made
 
 
-def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Receipt:
+def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Deed:
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, options)
     assert plan.refusals(at_the_write=True) == ()
-    return apply_plan(made, made, plan, FakeClock(), lambda receipt: None)
+    return write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
 
 
-def carry_out(made: InMemoryCluster, plan) -> Receipt:
+def carry_out(made: InMemoryCluster, plan) -> Deed:
     assert plan.refusals(at_the_write=True) == ()
-    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
+    receipt = write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
     assert receipt.failed == ()
     return receipt
 
@@ -57,9 +60,13 @@ def test_rollback_undoes_apply(old, new):
     before = made.committed("new", PARTITIONS)
     receipt = migrate(made)
     assert {tp: made.committed("new", PARTITIONS)[tp] for tp in old} == old
-    carry_out(made, plan_rollback(made, receipt))
+    if receipt.wrote_nothing:
+        with pytest.raises(Refused, match="nothing to roll back"):
+            plan_rollback(made, Receipt((receipt,)))
+        return
+    carry_out(made, plan_rollback(made, Receipt((receipt,))))
     assert made.committed("new", PARTITIONS) == before
-    assert plan_rollback(made, receipt).to_write() == ()
+    assert plan_rollback(made, Receipt((receipt,))).to_write() == ()
 
 
 @given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
@@ -70,7 +77,7 @@ def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
     receipt = migrate(made)
     for partition in old:
         made.commit("new", partition, max(old[partition].offset, done[partition.partition]))
-    carry_out(made, make_plan(made, *hand_back(made, receipt, FakeClock())))
+    carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
     for partition, committed in made.committed("old", PARTITIONS).items():
         if partition in old:
             assert committed.offset == max(old[partition].offset, done[partition.partition])
@@ -86,7 +93,7 @@ def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
     made.create_topic("other", 1)
     receipt = migrate(made)
     made.commit("old", TopicPartition("other", 0), 0)
-    carry_out(made, delete_source_offsets(made, receipt))
+    carry_out(made, delete_source_offsets(made, Receipt((receipt,))))
     assert {each.topic for each in made.all_committed("old")} == {"other"}
 
 
@@ -96,13 +103,14 @@ def test_a_run_that_resumes_keeps_the_pre_image():
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, OVERWRITE)
-    states: list[Receipt] = []
-    apply_plan(made, made, plan, FakeClock(), states.append)
+    states: list[Deed] = []
+    write(made, made, Deed.of(plan, FakeClock().now()), states.append)
     again = make_plan(made, named, OVERWRITE)
     assert again.intent == plan.intent
     writes = []
     made.alter_offsets = lambda *arguments: writes.append(arguments)
-    (entry,) = apply_plan(made, made, again, FakeClock(), states.append, earlier=states[0]).entries
+    deed = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
+    (entry,) = write(made, made, deed, states.append).entries
     assert (entry.outcome, entry.change.before.offset, entry.change.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
 
@@ -112,7 +120,7 @@ def test_ways_back_are_refused_where_they_would_repeat_records():
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)
-    assert plan_rollback(made, receipt).verdict is Verdict.REFUSE
-    assert delete_source_offsets(made, receipt).verdict is Verdict.PASS
+    assert plan_rollback(made, Receipt((receipt,))).verdict is Verdict.REFUSE
+    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("new", PARTITIONS[0], 4)
-    assert delete_source_offsets(made, receipt).verdict is Verdict.REFUSE
+    assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE

@@ -10,15 +10,15 @@ from msgspec import structs
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import Answer, CommittedOffset, Member, TopicPartition, WriteAnswer
 from migrate_groups.errors import ClusterUnavailable, Refused
-from migrate_groups.migration.guard import guard, look_at_sources
+from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.write import apply_plan, batches
+from migrate_groups.migration.write import batches, write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Verdict
-from migrate_groups.plan.receipt import Entry, Outcome, Receipt
+from migrate_groups.plan.receipt import Deed, Entry, Outcome
 from tests.support.clock import FakeClock
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -42,7 +42,7 @@ def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> Sn
 def run(made, witness=None, options: WriteOptions | None = None):
     plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
     states = []
-    receipt = apply_plan(made, witness or made, plan, FakeClock(), states.append)
+    receipt = write(made, witness or made, Deed.of(plan, FakeClock().now()), states.append)
     return receipt, states
 
 
@@ -55,7 +55,7 @@ def test_a_clean_write_is_confirmed_by_both_clients():
     made = cluster()
     receipt, _ = run(made)
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
-    assert receipt.remarks == receipt.source_moved == ()
+    assert receipt.remarks == receipt.moved == ()
     assert made.committed("new", [FIRST, SECOND]) == made.committed("old", [FIRST, SECOND])
 
 
@@ -194,8 +194,8 @@ def test_guard_ends_at_the_first_commit_of_the_old_group():
     """The guard sees a commit and a member that come back, and says by how many records."""
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
-    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
-    assert guard(made, receipt, 30, quiet := FakeClock()).source_moved == ()
+    receipt = write(made, made, Deed.of(plan, FakeClock().now()), lambda state: None)
+    assert guard(made, receipt, 30, quiet := FakeClock()).moved == ()
     assert quiet.slept == 30
     back = Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST]))
 
@@ -204,10 +204,10 @@ def test_guard_ends_at_the_first_commit_of_the_old_group():
         made.commit("old", FIRST, 8)
 
     clock = FakeClock(comes_back)
-    seen = guard(made, receipt, 30, clock).source_moved
+    seen = guard(made, receipt, 30, clock).moved
     assert clock.slept == 1
     assert "late-app at h" in seen[0]
-    assert "t-0 by 5 records" in seen[1]
+    assert "t-0 3 → 8 (5 records)" in seen[1]
 
 
 def test_pending_is_green_before_the_write_and_a_refusal_at_it():
@@ -270,7 +270,7 @@ def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
     made.commit("new", FIRST, 9)
     (remark,) = guard(made, guard(made, receipt, 5, FakeClock()), 5, FakeClock()).remarks
-    assert "'new' has no member, and stands elsewhere than it was put in 1 partition: t-0" in remark
+    assert "'new' has no member, and another committed offset than was written in 1 partition: t-0" in remark
     made.join("new", Member(member_id="m", client_id="c", host="/h"))
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
 
@@ -299,7 +299,7 @@ def test_groups_that_cannot_be_watched_are_said_so():
     receipt, _ = run(made)
     blind = CannotBeRead()
     watched = guard(blind, receipt, 5, FakeClock())
-    assert watched.source_moved == ("source group 'old' could not be watched after the write: no coordinator",)
+    assert watched.moved == ("group 'old' could not be watched after the write: no coordinator",)
     assert watched.remarks == ("group 'new' could not be looked at again: no coordinator",)
 
 
@@ -317,11 +317,11 @@ def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
     """While it lives on with topics of its own, a rebalance says nothing of the moved ones; without any it does."""
     made = cluster(Rebalancing)
     made.join("old", Member(member_id="m", client_id="c", host="/h"))
-    receipt = Receipt.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
-    assert "PreparingRebalance" in look_at_sources(made, receipt).source_moved[0]
+    receipt = Deed.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+    assert "PreparingRebalance" in look_at_watched(made, receipt).moved[0]
     made.create_topic("kept", 1)
     made.commit("old", TopicPartition("kept", 0), 0)
-    assert look_at_sources(made, receipt).source_moved == ()
+    assert look_at_watched(made, receipt).moved == ()
 
 
 def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_has_what():
@@ -330,7 +330,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
         made.join("old", Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST])))
-        receipt = Receipt.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+        receipt = Deed.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
         made.create_topic("kept", 1)
         made.commit("old", TopicPartition("kept", 0), 0)
 
@@ -338,13 +338,13 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
             made.rebalances = clock.slept < ends_after
 
         clock = FakeClock(settles)
-        return guard(made, receipt, 5, clock).source_moved, clock.slept
+        return guard(made, receipt, 5, clock).moved, clock.slept
 
     (seen,), seconds = watched(ends_after=20)
     assert "late-app at h" in seen
     assert seconds == 21
     (never,), seconds = watched(ends_after=1000)
-    assert "still rebalances: nobody can tell who has the moved topics" in never
+    assert "still rebalances: nobody can tell who has the topics" in never
     assert seconds == 305
 
 
@@ -353,8 +353,8 @@ def test_a_commit_of_the_old_group_that_goes_back_is_seen_by_the_guard():
     made = cluster()
     receipt, _ = run(made)
     made.commit("old", FIRST, 1)
-    (seen,) = guard(made, receipt, 5, FakeClock()).source_moved
-    assert "t-0 back by 2 records" in seen
+    (seen,) = guard(made, receipt, 5, FakeClock()).moved
+    assert "t-0 3 → 1 (2 records back)" in seen
 
 
 def test_fifty_thousand_partitions_are_written_in_requests_that_fit():

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import pytest
 import typer
 
 from migrate_groups.cli import ways_back, writing
-from migrate_groups.cli.writing import Journal, agree
+from migrate_groups.cli.writing import agree
 from migrate_groups.cluster.in_memory import InMemoryCluster
 from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.errors import Refused
+from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files import receipt_json
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.write import apply_plan
+from migrate_groups.migration.write import write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Plan
-from migrate_groups.plan.receipt import HAND_OVER
+from migrate_groups.plan.receipt import Deed, Receipt
+from migrate_groups.plan.run_states import Verb
 from tests.support.clock import FakeClock
 
 PARTITION = TopicPartition("t", 0)
@@ -34,16 +36,16 @@ def questions(monkeypatch) -> list[str]:
     return asked
 
 
-def test_a_plan_without_anything_to_write_asks_nothing(tmp_path, questions):
+def test_a_plan_without_anything_to_write_asks_nothing(questions):
     """There is nothing to agree to."""
-    agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False)
+    agree(NOTHING, yes=False)
     assert questions == []
 
 
-def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(tmp_path, questions):
+def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(questions):
     """What it will be once the old group has stopped is not known: the answer is for that."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
-        agree(NOTHING, Journal(tmp_path / "r.json", HAND_OVER), yes=False, provisional=True)
+        agree(NOTHING, yes=False, provisional=True)
     assert questions == ["Write 0 offsets?"]
 
 
@@ -55,10 +57,10 @@ def handed_over(tmp_path, monkeypatch):
     made.produce("t", 0, 10)
     made.commit("old", PARTITION, 5)
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, WriteOptions(settle=0.0))
-    receipt = apply_plan(made, made, plan, FakeClock(), lambda state: None)
+    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0))
+    deed = write(made, made, Deed.of(plan, FakeClock().now()), lambda state: None)
     path = tmp_path / "receipt.json"
-    path.write_bytes(receipt_json.to_bytes(receipt))
+    path.write_bytes(receipt_json.to_bytes(Receipt((deed,))))
 
     @contextmanager
     def connected(*_):
@@ -88,7 +90,7 @@ def test_a_commit_while_delete_offsets_asks_is_seen(handed_over, monkeypatch):
     """The old group is consumed again by the time of the answer: its offsets stay."""
     made, path = handed_over
     meanwhile(monkeypatch, lambda: made.commit("old", PARTITION, 7))
-    with pytest.raises(Refused, match="moved in the old group since"):
+    with pytest.raises(Refused, match="moved in the source group since"):
         ways_back.delete_offsets(path, bootstrap_server="x", timeout="1s")
     assert made.committed("old", [PARTITION])[PARTITION].offset == 7
 
@@ -102,38 +104,93 @@ def test_a_way_back_without_a_change_meanwhile_is_gone(handed_over, monkeypatch)
 
 
 def migrate_again(made, path) -> None:
-    """Hand ``old`` over once more, with a receipt in the same place."""
+    """Hand ``old`` over once more, in the same record."""
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, WriteOptions())
-    clock = FakeClock()
-    clock.sleep(60)
-    path.write_bytes(receipt_json.to_bytes(apply_plan(made, made, plan, clock, lambda state: None)))
+    receipt = receipt_json.load(path)
+    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
+    deed = write(made, made, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
+    path.write_bytes(receipt_json.to_bytes(receipt.with_deed(deed)))
+
+
+def offset(made, group: str) -> int | None:
+    found = made.committed(group, [PARTITION])[PARTITION]
+    return found and found.offset
 
 
 def test_a_second_rollback_after_a_second_migration(handed_over):
-    """The way back from the second run is open, although the first one was gone already, and dry runs agree."""
+    """The way back from the second hand-over is open, although the first one was gone already, and dry runs agree."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     made.commit("old", PARTITION, 8)
     migrate_again(made, path)
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", dry_run=True)
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
-    assert made.committed("new", [PARTITION])[PARTITION] is None
+    assert offset(made, "new") is None
+    verbs = [deed.verb for deed in receipt_json.load(path).deeds]
+    assert verbs == [Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_OVER, Verb.ROLLBACK]
 
 
-def test_a_rollback_is_not_rolled_back(handed_over):
-    """That would set offsets without a look at the old group, which went on: a migration does it."""
+def test_a_rollback_is_done_once(handed_over, capsys):
+    """The same command again says that it is done, and looks at no group: the source group may have gone on."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
-    with pytest.raises(Refused, match="is a rollback's receipt"):
-        ways_back.rollback(path.with_name("receipt.rollback.json"), bootstrap_server="x", timeout="1s", yes=True)
-    assert made.committed("new", [PARTITION])[PARTITION] is None
+    made.commit("new", PARTITION, 9)
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    assert "is rolled back already; nothing was written" in capsys.readouterr().err
+    assert offset(made, "new") == 9
 
 
 def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     """The old group owns its topics again: its offsets stay, also where it has not moved yet."""
     made, path = handed_over
     ways_back.hand_back(path, bootstrap_server="x", timeout="1s", wait="0s", yes=True)
-    with pytest.raises(Refused, match="the old group has the topics again"):
+    with pytest.raises(Refused, match="new t-0: it was handed back"):
         ways_back.delete_offsets(path, bootstrap_server="x", timeout="1s", yes=True)
-    assert made.committed("old", [PARTITION])[PARTITION].offset == 5
+    assert offset(made, "old") == 5
+
+
+def test_delete_offsets_after_a_rollback_is_refused(handed_over):
+    """The target had offsets before, so that it has some after the rollback: the source group's are the only ones."""
+    made, path = handed_over
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    made.commit("new", PARTITION, 9)
+    with pytest.raises(Refused, match="new t-0: it was rolled back"):
+        ways_back.delete_offsets(path, bootstrap_server="x", timeout="1s", yes=True)
+    assert offset(made, "old") == 5
+
+
+def test_hand_back_after_a_rollback_is_refused(handed_over):
+    """The target's offset is from before the hand-over: the source group would be moved to where it never was."""
+    made, path = handed_over
+    ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    made.commit("new", PARTITION, 9)
+    with pytest.raises(Refused, match="new t-0: it was rolled back"):
+        ways_back.hand_back(path, bootstrap_server="x", timeout="1s", wait="0s", yes=True)
+    assert offset(made, "old") == 5
+
+
+def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(handed_over, monkeypatch):
+    """It is seen by the guard alone: its next commit lands after the rollback, and its records come twice."""
+    made, path = handed_over
+    receipt = receipt_json.load(path)
+    (deed,) = receipt.deeds
+    guarded = replace(deed, options=WriteOptions(settle=0.0, guard=5.0))
+    path.write_bytes(receipt_json.to_bytes(Receipt((guarded,))))
+    clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
+    for module in (ways_back, writing):
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
+    with pytest.raises(PartlyApplied, match=r"'new' committed 1 partition .* t-0 nothing → 7; stop it"):
+        ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+
+
+def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
+    """The group looks Empty, and what it commits within the settle time is seen: nothing is deleted."""
+    made, path = handed_over
+    (deed,) = receipt_json.load(path).deeds
+    settling = replace(deed, options=WriteOptions(settle=5.0, guard=0.0))
+    path.write_bytes(receipt_json.to_bytes(Receipt((settling,))))
+    clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
+    with pytest.raises(Refused, match="committed since"):
+        ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
+    assert offset(made, "new") == 7

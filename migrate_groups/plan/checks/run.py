@@ -20,9 +20,9 @@ def run_checks(
     changes: Sequence[Change],
     survey: Survey,
     options: WriteOptions,
-    earlier: Receipt | None = None,
+    receipt: Receipt,
 ) -> tuple[Check, ...]:
-    """Return the verdict of every check on writing these rows; ``earlier`` is the receipt of a run that is resumed."""
+    """Return the verdict of every check on writing these rows; ``receipt`` is the record of the run so far."""
     return (
         source.cluster(rows, survey),
         source.hand_over(rows),
@@ -30,11 +30,11 @@ def run_checks(
         kind(rows, survey, options),
         permission(rows, survey),
         hidden_topics(rows, survey),
-        source.stopped(rows, survey),
+        source.stopped(rows, survey, options),
         source.not_moved(rows, survey),
-        source.vanished(rows, survey, options, earlier),
+        source.vanished(rows, survey, options, receipt),
         target.writable(rows, survey, options),
-        target.existing_offsets(rows, changes, survey, options, earlier),
+        target.existing_offsets(rows, changes, survey, options, receipt),
         offsets.complete(rows, survey, options),
         offsets.in_range(rows, changes, survey, options),
         retention(changes, survey),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from migrate_groups.cluster.ports import GroupDescription, Member
 from migrate_groups.offsets.snapshot import Row
@@ -40,18 +40,22 @@ def hand_over(rows: Sequence[Row]) -> Check:
     return _passed("hand-over", f"handed over by {some(sources)}")
 
 
-def stopped(rows: Sequence[Row], survey: Survey) -> Check:
-    """Every source group is Empty, or Stable with nobody assigned or subscribed to the moved topics."""
+def stopped(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """Every source group is Empty, or Stable with nobody assigned or subscribed to the moved topics.
+
+    One that does not exist has no member either: ``vanished = "restore"`` hands over what it had committed.
+    """
     topics: dict[str, set[str]] = defaultdict(set)
     for row in rows:
         if row.source_group is not None:
             topics[row.source_group].add(row.topic)
     missing = [group for group in topics if not survey.groups[group].exists]
-    if missing:
+    if missing and options.vanished == "refuse":
         return _refuse("stopped", f"source group {some(missing)} does not exist")
     reasons = [
         f"{group}: {reason}"
         for group, moved in sorted(topics.items())
+        if group not in missing
         for reason in running(survey.groups[group], moved)
     ]
     if reasons:
@@ -105,14 +109,15 @@ def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
-def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, earlier: Receipt | None) -> Check:
+def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
     """What the source groups had committed, they still have.
 
     Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
     group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds. What the run that is resumed
     has handed over already is handed over again.
     """
-    handed_over = {entry.change.order: entry.change.source_offset for entry in earlier.entries} if earlier else {}
+    entries = receipt.hand_over.entries if receipt.hand_over else ()
+    handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
     missing = [
         row
         for row in rows
@@ -124,10 +129,29 @@ def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, earlier
         return _passed("vanished", "no commit has expired since the snapshot")
     gone = {(row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}" for row in missing}
     found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
-    new = any(handed_over.get((row.group or "", row.topic, row.partition)) != row.offset for row in missing)
+    new = any(
+        (known := handed_over.get((row.group or "", row.topic, row.partition))) is None or known.offset != row.offset
+        for row in missing
+    )
     if new and options.vanished == "refuse":
         return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
     return _warn("vanished", f"{found}; handed over all the same")
+
+
+def way_back(source: str, rows: Sequence[Row], own: Collection[str], options: WriteOptions) -> Check:
+    """Say how a hand-back works where the source group lives on: brokers take offsets for a group without members only.
+
+    ``own``: all topics of the source group, of which the rows hold those that are moved.
+    """
+    stay = set(own) - {row.topic for row in rows}
+    if not stay:
+        return _passed("way back", f"nothing stays with {source}")
+    reason = (
+        f"{some(stay)} stays with {source}: a hand-back needs all members of {source} to stop, for "
+        f"{options.settle:g} s to settle, and the seconds that reading and writing take; a rollback before the new "
+        "groups start does not"
+    )
+    return _warn("way back", reason)
 
 
 def same_topics(rows: Sequence[Row], survey: Survey) -> Check:

@@ -35,14 +35,14 @@ def existing_offsets(
     changes: Sequence[Change],
     survey: Survey,
     options: WriteOptions,
-    earlier: Receipt | None,
+    receipt: Receipt,
 ) -> Check:
     """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
 
-    That holds for partitions that get nothing as well: their new group would start at what it has. What the run that
-    this one resumes has written there itself, and nobody has moved since, is replaced without a question.
+    That holds for partitions that get nothing as well: their new group would start at what it has. What this
+    run wrote itself, or left there when it was handed back, is replaced without a question if nobody has moved it.
     """
-    own = earlier.own_writes() if earlier else {}
+    own = receipt.own_writes()
     differing = []
     for row in [*rows, *absent_partitions(rows, survey)]:
         before = survey.committed[row.group].get(row.topic_partition) if row.group else None
