@@ -1,0 +1,1 @@
+"""Stories of every verb that writes, in any order, while others act between any two requests."""

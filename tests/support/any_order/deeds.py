@@ -1,0 +1,167 @@
+"""What others do, at a moment of a verb or between two verbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate_groups.cluster.ports import Answer, CommittedOffset, TopicPartition
+from tests.support.any_order.world import Killed, World
+
+
+@dataclass(frozen=True)
+class At:
+    """A deed at a moment: the nth time that a verb comes to this side of this request, sleep or file."""
+
+    label: str
+    nth: int
+    deed: Deed
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What somebody does, where the cluster lets them."""
+
+    def do(self, world: World) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Produce(Deed):
+    partition: TopicPartition
+    records: int
+
+    def do(self, world: World) -> None:
+        if self.partition in world.ledger.ends:
+            world.produce(self.partition, self.records)
+
+
+@dataclass(frozen=True)
+class Pass(Deed):
+    """Time passes: applications process and commit."""
+
+    seconds: float
+
+    def do(self, world: World) -> None:
+        world.wait(self.seconds)
+
+
+@dataclass(frozen=True)
+class Expire(Deed):
+    """A committed offset expires: nobody is subscribed to its topic, and nobody has committed it for long."""
+
+    group: str
+    partition: TopicPartition
+    how: str = "expired"
+
+    def do(self, world: World) -> None:
+        running = world.applications.get(self.group)
+        if running and self.partition in running.positions:
+            return
+        if world.stands(self.group, self.partition) is not None:
+            world.cluster.delete_offsets(self.group, [self.partition])
+            world.gone[self.group, self.partition] = (world.moments, self.how)
+        if not world.cluster.all_committed(self.group) and not world.has_members(self.group):
+            world.cluster.delete_group(self.group)
+
+
+@dataclass(frozen=True)
+class ExpireGroup(Deed):
+    """All offsets of an Empty group expire, and the group with them."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        if self.group not in world.applications:
+            for partition in world.partitions():
+                Expire(self.group, partition).do(world)
+
+
+@dataclass(frozen=True)
+class Reset(Deed):
+    """Somebody alters an Empty group's offset with another tool."""
+
+    group: str
+    partition: TopicPartition
+    to: int
+
+    def do(self, world: World) -> None:
+        to = min(self.to, world.ledger.ends.get(self.partition, 0))
+        was = world.stands(self.group, self.partition)
+        if was is None or to < world.ledger.starts[self.partition]:
+            return
+        answer = world.cluster.alter_offsets(self.group, {self.partition: CommittedOffset(offset=to)})
+        if answer[self.partition].answer is Answer.WRITTEN:
+            world.moved_by_choice(self.partition, was, to, f"others moved {self.group} from {was} to {to}")
+
+
+@dataclass(frozen=True)
+class Stop(Deed):
+    """A group's application stops: it commits and leaves. Or it is killed, and what it did not commit comes again."""
+
+    group: str
+    killed: bool = False
+
+    def do(self, world: World) -> None:
+        if self.group in world.applications:
+            world.stop(self.group, killed=self.killed)
+
+
+@dataclass(frozen=True)
+class Straggle(Deed):
+    """Somebody starts an application without being told to, on all topics."""
+
+    group: str
+    member: bool
+    latest: bool = True
+
+    def do(self, world: World) -> None:
+        world.start(self.group, sorted(world.owner), member=self.member, latest=self.latest)
+
+
+@dataclass(frozen=True)
+class Restart(Deed):
+    """An application leaves its group and joins it again, on the same topics."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        if running := world.applications.get(self.group):
+            world.stop(self.group)
+            world.start(self.group, running.topics, member=running.member, latest=running.latest)
+
+
+@dataclass(frozen=True)
+class Grow(Deed):
+    """A topic gets another partition, which running applications find at once."""
+
+    topic: str
+
+    def do(self, world: World) -> None:
+        there = world.partitions([self.topic])
+        if len(there) > 2:
+            return
+        added = TopicPartition(self.topic, len(there))
+        world.cluster.add_partitions(self.topic, len(there) + 1)
+        world.ledger.starts[added] = world.ledger.ends[added] = 0
+        for group in ("old", "a", "b", "c"):
+            world.gone[group, added] = (world.moments, "added")
+        for running in list(world.applications.values()):
+            if self.topic in running.topics:
+                world.take_up(running, added)
+
+
+@dataclass(frozen=True)
+class Kill(Deed):
+    """The tool is killed, as by ``kill -9``."""
+
+    def do(self, world: World) -> None:
+        world.dead = True
+        raise Killed
+
+
+@dataclass(frozen=True)
+class Interrupt(Deed):
+    """Somebody presses Ctrl-C."""
+
+    def do(self, world: World) -> None:
+        raise KeyboardInterrupt

@@ -1,0 +1,124 @@
+"""Stories as hypothesis draws them. The simplest of everything comes first: that is what a finding shrinks to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.any_order import deeds
+from tests.support.any_order.deeds import At
+from tests.support.any_order.story import Do, Run, Setting, Start
+
+_PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("t", 1)])
+_GROUPS = st.sampled_from(["old", "a", "b", "c"])
+_NOTHING = Do(deeds.Pass(0))
+_SIDES = st.sampled_from(["before", "after"])
+_WRITES = ("alter_offsets", "delete_offsets", "receipt")
+_MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
+
+_others = st.one_of(
+    st.builds(deeds.Expire, _GROUPS, _PARTITIONS),
+    st.builds(deeds.Expire, _GROUPS, _PARTITIONS, st.just("deleted by others")),
+    st.builds(deeds.ExpireGroup, _GROUPS),
+    st.builds(deeds.Straggle, _GROUPS, st.booleans(), st.booleans()),
+    st.builds(deeds.Stop, _GROUPS, st.booleans()),
+    st.builds(deeds.Restart, _GROUPS),
+    st.builds(deeds.Produce, _PARTITIONS, st.integers(1, 20)),
+    st.builds(deeds.Reset, _GROUPS, _PARTITIONS, st.integers(10, 40)),
+    st.builds(deeds.Grow, st.sampled_from(["t", "u"])),
+)
+
+
+def _moments(labels):
+    named = st.tuples(st.builds("{} {}".format, _SIDES, st.sampled_from(labels)), st.integers(1, 4))
+    return named | st.tuples(st.just("any"), st.integers(1, 80))
+
+
+_deeds = st.lists(st.builds(lambda moment, deed: At(*moment, deed), _moments(_MOMENTS), _others), max_size=2)
+_ends = st.lists(
+    st.builds(
+        lambda moment, deed: At(*moment, deed),
+        _moments(_WRITES),
+        st.just(deeds.Kill()) | st.just(deeds.Interrupt()),
+    ),
+    max_size=1,
+)
+_quiet = st.just(())
+_during = st.one_of(_quiet, st.builds(lambda others, end: (*others, *end), _deeds, st.one_of(_quiet, _quiet, _ends)))
+
+_run = st.builds(
+    Run,
+    st.sampled_from(
+        ["rollback", "hand-back", "delete-offsets", "migrate", "rollback", "hand-back", "rollback", "apply"]
+    ),
+    of=st.sampled_from(["split", "split", "split", "apply"]),
+    deeds=_during,
+    stops=st.booleans(),
+    starts=st.booleans(),
+    member=st.booleans(),
+    again=st.booleans(),
+)
+_of_a_group = st.builds(Run, st.sampled_from(["delete", "keep", "restore"]), of=_GROUPS, deeds=_during)
+_hand_over = st.builds(
+    Run,
+    st.sampled_from(["migrate", "migrate", "migrate", "apply"]),
+    deeds=_during,
+    starts=st.booleans(),
+    member=st.booleans(),
+    hold=st.sampled_from([False, False, True]),
+)
+_between = st.one_of(
+    st.just(_NOTHING),
+    st.builds(Do, st.builds(deeds.Pass, st.integers(1, 12))),
+    st.builds(Start, _GROUPS, st.booleans()),
+    st.builds(Do, _others),
+)
+_step = st.one_of(_between, _run, _between, _run, _run, _of_a_group)
+
+
+def _right(run: Do | Start | Run) -> Do | Start | Run:
+    """Return the step; one that hands over is of its own write."""
+    if isinstance(run, Run) and run.verb in ("migrate", "apply"):
+        return replace(run, of="apply" if run.verb == "apply" else "split")
+    return run
+
+
+def _in_the_split(split: dict[str, str], existing) -> dict:
+    return {
+        (split[partition.topic], partition): at for partition, at in existing.items() if split[partition.topic] != "old"
+    }
+
+
+@st.composite
+def settings(draw) -> Setting:
+    """Return what there is at the beginning."""
+    split = draw(
+        st.sampled_from([{"t": "a", "u": "a"}, {"t": "a", "u": "b"}, {"t": "a", "u": "old"}]),
+    )
+    offsets = st.integers(10, 40)
+    some_have = st.dictionaries(_PARTITIONS, offsets, max_size=3)
+    all_have = st.fixed_dictionaries({TopicPartition(*each): offsets for each in (("t", 0), ("t", 1), ("u", 0))})
+    existing = _in_the_split(split, draw(st.just({}) | some_have | all_have))
+    partitions = {"t": draw(st.integers(1, 2)), "u": 1}
+    existing = {at: offset for at, offset in existing.items() if at[1].partition < partitions[at[1].topic]}
+    return Setting(
+        partitions=partitions,
+        split=split,
+        existing=existing,
+        on_existing=draw(st.sampled_from(["overwrite", "forward"] if existing else ["refuse", "overwrite", "forward"])),
+        uncommitted=draw(st.sampled_from(["refuse", "refuse", "refuse", "leave", "start", "end"])),
+        vanished=draw(st.sampled_from(["refuse", "restore"])),
+        settle=draw(st.sampled_from([6, 6, 0])),
+        guard=draw(st.sampled_from([6, 6, 0])),
+        latest=draw(st.sampled_from([True, True, False])),
+    )
+
+
+@st.composite
+def stories(draw) -> tuple[Setting, list[Do | Start | Run]]:
+    """Return a setting and at least eight steps, the first verb of which hands over."""
+    before = draw(st.lists(_between, max_size=2))
+    after = draw(st.lists(_step, min_size=7, max_size=12))
+    return draw(settings()), [*before, _right(draw(_hand_over)), *map(_right, after)]

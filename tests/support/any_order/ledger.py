@@ -1,0 +1,77 @@
+"""What became of every record: who processed it and when, and what may be skipped or processed twice, and why.
+
+What may be skipped or repeated all the same is said with its reason, most of all by ``exceptions``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from migrate_groups.cluster.ports import TopicPartition
+
+
+@dataclass(slots=True)
+class Processing:
+    """A record was processed in a group.
+
+    seen: when the brokers showed that somebody consumes there: a member's joining, the commit of one without
+    membership; None: they have not yet. entitled: the operator had been told that this group has the partition.
+    """
+
+    group: str
+    at: float
+    entitled: bool
+    seen: float | None = None
+
+    def __str__(self) -> str:
+        seen = "not seen" if self.seen is None else f"seen from {self.seen:.1f} s on"
+        return f"{self.group} ({seen}{'' if self.entitled else ', a straggler'})"
+
+
+@dataclass
+class Ledger:
+    """Every record from where the source group stood at the beginning."""
+
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    processed: dict[TopicPartition, dict[int, list[Processing]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    skippable: dict[TopicPartition, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    repeatable: dict[TopicPartition, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+
+    def unprocessed(self, partition: TopicPartition, before: int) -> list[int]:
+        """Return the records below an offset that nobody has processed."""
+        done = self.processed[partition]
+        return [offset for offset in range(self.starts[partition], before) if offset not in done]
+
+    def may_skip(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
+        """Excuse it where these records are never processed."""
+        for offset in offsets:
+            self.skippable[partition].setdefault(offset, why)
+
+    def may_repeat(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
+        """Excuse it where these records are processed again."""
+        for offset in offsets:
+            self.repeatable[partition].setdefault(offset, why)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines()) or "nothing was processed"
+
+    def _lines(self) -> Iterable[str]:
+        for partition, end in sorted(self.ends.items()):
+            yield f"{partition}: records {self.starts[partition]} to {end - 1}"
+            for what, offsets in groupby(range(self.starts[partition], end), lambda at, of=partition: self._of(of, at)):
+                yield f"    {_span(list(offsets))}: {what}"
+
+    def _of(self, partition: TopicPartition, offset: int) -> str:
+        found = ", then ".join(map(str, self.processed[partition].get(offset, []))) or "not processed"
+        excuses = (self.skippable[partition].get(offset), self.repeatable[partition].get(offset))
+        return found + "".join(f" [{why}]" for why in dict.fromkeys(excuses) if why)
+
+
+def _span(offsets: list[int]) -> str:
+    return f"{offsets[0]}" if len(offsets) == 1 else f"{offsets[0]} to {offsets[-1]}"

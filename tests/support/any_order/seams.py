@@ -1,0 +1,70 @@
+"""Where the command line is opened up for a story: connections, the clock, files, threads, and what is printed.
+
+Nothing else of a story knows a module of the tool but the values of ``cluster.ports`` and `InMemoryCluster`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
+from unittest import mock
+
+import typer
+
+from migrate_groups.cli import commands, console
+
+_REPLACED = ("replace", "rename")  # how a file of a run comes to be there
+
+
+@contextmanager
+def opened_up(world, *, tables: bool = False) -> Iterator[None]:
+    """Have every command in this process meet a world: its cluster, its clock, its deeds around each written file.
+
+    ``world``: ``request`` is the cluster that is asked, ``now``, ``monotonic`` and ``sleep`` its clock, ``file(name)``
+    a context around each file that is put in place. tables: they are printed, which is most of a command's time.
+    """
+    with ExitStack() as patched:
+
+        def put(place: object, name: str, value: object) -> None:
+            patched.enter_context(mock.patch.object(place, name, value))
+
+        for module in [module for name, module in sys.modules.items() if name.startswith("migrate_groups.cli.")]:
+            if hasattr(module, "open_reader"):
+                put(module, "open_reader", lambda _: nullcontext(world.request))
+            if hasattr(module, "open_writer"):
+                put(module, "open_writer", lambda _: nullcontext((world.request, world.request)))
+        for name in ("now", "monotonic", "sleep"):
+            method = getattr(world, name)
+            put(console.SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
+        for name in _REPLACED:
+            put(os, name, _watched(world, getattr(os, name)))
+        # The second client is asked in a thread: here in its turn, so that a story is the same each time.
+        put(threading.Thread, "start", lambda thread: thread.run())
+        put(commands, "command_line", lambda called=(): _command_line(*called))
+        if not tables:
+            put(console, "_print", _print_lines)
+        yield
+
+
+def _watched(world, function):
+    def watched(source, target, **named):
+        with world.file(os.path.basename(target)):  # noqa: PTH119  what os.replace is handed
+            return function(source, target, **named)
+
+    return watched
+
+
+_made_anew = commands.command_line
+
+
+@cache
+def _command_line(*called: str):
+    return typer.main.get_command(_made_anew(called))
+
+
+def _print_lines(stream, lines) -> None:
+    stream.write("".join(f"{line}\n" for line in lines if isinstance(line, str)))

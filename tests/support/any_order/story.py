@@ -1,0 +1,371 @@
+"""A story: an operator who runs verbs and does as they say, and others who do as they like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.any_order import exceptions
+from tests.support.any_order.deeds import At, Deed
+from tests.support.any_order.seams import opened_up
+from tests.support.any_order.world import Killed, Verb, World
+from tests.support.cli import CliHere
+
+GROUPS = ("old", "a", "b", "c")
+KILLED = -9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What there is at the beginning: the source group ``old`` stands in topics t and u, the rest is said here.
+
+    split: what goes where, and what stays (to ``old``). existing: offsets that target groups have already.
+    """
+
+    partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
+    records: int = 40
+    stands: int = 10
+    split: dict[str, str] = field(default_factory=lambda: {"t": "a", "u": "a"})
+    existing: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    on_existing: str = "refuse"
+    uncommitted: str = "refuse"
+    vanished: str = "refuse"
+    settle: int = 6
+    guard: int = 6
+    latest: bool = True
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.split.values()) - {"old"}))
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        return tuple(topic for topic, group in self.split.items() if group != "old")
+
+    def spec(self) -> str:
+        staying = [topic for topic, group in self.split.items() if group == "old"]
+        targets = {group: [topic for topic in self.moved if self.split[topic] == group] for group in self.targets}
+        options = {"on_existing": self.on_existing, "uncommitted": self.uncommitted, "vanished": self.vanished}
+        options |= {"settle": f"{self.settle}s", "guard": f"{self.guard}s"}
+        return "\n".join(
+            [
+                'source = "old"',
+                *(f'[[target]]\ngroup = "{group}"\ntopics = {topics}' for group, topics in targets.items()),
+                *([f"[stay]\ntopics = {staying}"] if staying else []),
+                "[options]",
+                *(f'{name} = "{value}"' for name, value in options.items()),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Do:
+    """Somebody does something between two verbs."""
+
+    deed: Deed
+
+
+@dataclass(frozen=True)
+class Start:
+    """The operator starts a group's application, where that group has been given topics."""
+
+    group: str
+    member: bool = True
+
+
+@dataclass(frozen=True)
+class Run:
+    """The operator runs a verb.
+
+    of: which write a way back is of: that of the split, or ``apply``. stops: he stops the applications that must not
+    run before it. starts: after exit 0 those that it was for; ``member`` says of which kind.
+    """
+
+    verb: str
+    of: str = "split"
+    deeds: tuple[At, ...] = ()
+    stops: bool = True
+    starts: bool = False
+    member: bool = True
+    hold: bool = False
+    again: bool = False
+
+
+@dataclass
+class Ended:
+    """How a verb ended."""
+
+    step: Run
+    code: int
+    out: str
+    err: str
+
+
+class Story:
+    """What happens, step by step, until the promise is broken or the end is reached."""
+
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self.setting, self.folder, self.world = setting, folder, World()
+        self.tool = CliHere(folder)
+        self.ended: list[Ended] = []
+        self.open: Run | None = None
+        self.kept: set[str] = set()
+        world = self.world
+        for topic, count in setting.partitions.items():
+            world.cluster.create_topic(topic, count)
+            world.owner[topic] = "old"
+            for number in range(count):
+                partition = TopicPartition(topic, number)
+                world.cluster.produce(topic, number, setting.records)
+                world.ledger.starts[partition], world.ledger.ends[partition] = setting.stands, setting.records
+                world.cluster.commit("old", partition, setting.stands)
+        for (group, partition), offset in setting.existing.items():
+            world.cluster.commit(group, partition, offset)
+        (folder / "split.toml").write_text(setting.spec())
+
+    # Steps.
+
+    def play(self, steps: Sequence[Do | Start | Run], *, tables: bool = False) -> list[str]:
+        """Do the steps and conclude the story; return how the promise was broken, empty where it was kept."""
+        with opened_up(self.world, tables=tables):
+            for step in steps:
+                self.do(step)
+                self.judge()
+                if self.world.problems:
+                    return self.world.problems
+            self.conclude()
+        return self.world.problems
+
+    def do(self, step: Do | Start | Run) -> None:
+        if isinstance(step, Do):
+            self.world.tell(f"{step.deed}")
+            step.deed.do(self.world)
+        elif isinstance(step, Start):
+            self.start(step.group, member=step.member)
+        else:
+            self.run(step)
+
+    def judge(self) -> None:
+        for found in exceptions.repeated(self.world):
+            self.world.problem(found)
+
+    def start(self, group: str, *, member: bool) -> None:
+        topics = [topic for topic, owner in self.world.owner.items() if owner == group]
+        if self.world.start(group, topics, member=member, latest=self.setting.latest):
+            self.world.tell(f"the operator starts {group} on {', '.join(topics)}{'' if member else ', no member'}")
+
+    def stop(self, group: str) -> None:
+        if group in self.world.applications:
+            self.world.tell(f"the operator stops {group}")
+            self.world.stop(group)
+
+    # Verbs.
+
+    def groups(self, step: Run) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """Return the source, the targets and the topics of the write that a step is of."""
+        if step.verb == "delete" or step.verb in ("keep", "restore"):
+            owned = [topic for topic, owner in self.world.owner.items() if owner == step.of]
+            return step.of, (step.of,), tuple(owned)
+        if step.of == "apply":
+            return "old", ("c",), tuple(self.setting.partitions)
+        return "old", self.setting.targets, self.setting.moved
+
+    def may(self, step: Run) -> bool:
+        """Whether an operator who knows what was done would run this verb now."""
+        source, targets, topics = self.groups(step)
+        owners = {self.world.owner[topic] for topic in topics}
+        if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
+            return False
+        if step.verb == "delete":
+            return not topics and self.world.cluster.describe_group(step.of).exists
+        if step.verb in ("keep", "restore"):
+            return bool(topics) and (step.verb == "keep" or step.of in self.kept)
+        if step.verb in ("migrate", "apply"):
+            return owners <= {source, None} or (owners <= {*targets, None})
+        return (self.folder / self.receipt(step)).exists() and owners <= {source, *targets, None}
+
+    def receipt(self, step: Run) -> str:
+        return "snap.csv.receipt.json" if step.of == "apply" else "split.toml.run"
+
+    def run(self, step: Run) -> None:
+        if not self.may(step):
+            return
+        source, targets, topics = self.groups(step)
+        if step.stops:
+            self.stop_for(step, source, targets, topics)
+        there = step.again and (self.folder / "snap.csv").exists()
+        if step.verb == "apply" and not there and self.call(step, "snapshot", "old", "-o", "snap.csv", "--force").code:
+            return
+        if step.verb == "keep":
+            if not self.call(step, "snapshot", step.of, "-o", f"kept-{step.of}.csv", "--force").code:
+                self.kept.add(step.of)
+            return
+        world = self.world
+        partitions = frozenset(world.partitions(topics))
+        began = world.seconds
+        world.verb = verb = Verb(
+            began=began,
+            first=world.moments,
+            groups=(source, *targets),
+            partitions=partitions,
+            by_choice="apply --restore was told to" if step.verb == "restore" else "",
+        )
+        world.planned = list(step.deeds)
+        told = len(world.told)
+        ended = self.call(step, *self.command(step))
+        verb, world.verb, world.planned = world.verb, None, []
+        self.ended.append(ended)
+        said = [line for line in ended.err.splitlines() if line]
+        world.told.insert(told, f"{began:7.1f} s  $ {' '.join(self.command(step))}")
+        world.tell(f"  exit {ended.code}: {' / '.join(said[-3:])}")
+        self.judge_verb(step, ended, verb)
+
+    def stop_for(self, step: Run, source: str, targets: Sequence[str], topics: Sequence[str]) -> None:
+        stopped = {
+            "migrate": [source],
+            "apply": [source],
+            "rollback": targets,
+            "hand-back": [source, *targets],
+            "delete": [source],
+            "restore": [source],
+        }.get(step.verb, [])
+        for group in stopped:
+            if step.verb != "rollback" and group == source and group in self.world.applications:
+                was = self.world.applications[group]
+                self.stop(group)
+                stays = [topic for topic in was.topics if topic not in topics and self.world.owner[topic] == group]
+                if step.verb == "migrate" and stays:
+                    self.world.start(group, stays, member=was.member, latest=was.latest)
+            else:
+                self.stop(group)
+
+    def command(self, step: Run) -> tuple[str, ...]:
+        receipt = self.receipt(step)
+        options = ("--settle", f"{self.setting.settle}s", "--guard", f"{self.setting.guard}s")
+        return {
+            "migrate": ("migrate", "split.toml", "--wait", "20s", "--yes", *(("--hold",) if step.hold else ())),
+            "apply": (
+                *("apply", "snap.csv", "--to-group", "c", *options, "--yes", "--on-existing", self.setting.on_existing),
+                *("--uncommitted", self.setting.uncommitted.replace("end", "refuse")),
+            ),
+            "restore": (
+                *("apply", f"kept-{step.of}.csv", "--restore", "--on-existing", "overwrite", *options, "--yes"),
+                *("--receipt", f"restore-{step.of}-{len(self.ended)}.json"),
+            ),
+            "rollback": ("rollback", receipt, "--yes"),
+            "hand-back": ("hand-back", receipt, "--wait", "20s", "--yes"),
+            "delete-offsets": ("delete-offsets", receipt, "--yes"),
+            "delete": ("delete", step.of, "--yes"),
+        }[step.verb]
+
+    def call(self, step: Run, *arguments: str) -> Ended:
+        try:
+            code, out, err = self.tool.outcome(*arguments)
+        except Killed:
+            code, out, err = KILLED, "", "killed"
+        self.world.dead = False
+        return Ended(step, code, out, err)
+
+    # What an exit code means.
+
+    def judge_verb(self, step: Run, ended: Ended, verb: Verb) -> None:
+        world = self.world
+        if ended.code not in (0, 2, 3, 4, 130, KILLED):
+            world.problem(f"exit {ended.code} of {step.verb}: {ended.err.strip()}")
+        if ended.code in (2, 3) and verb.wrote:
+            world.problem(
+                f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
+            )
+        if ended.code in (4, 130, KILLED):
+            if verb.wrote and step.verb in ("rollback", "hand-back"):
+                for topic in self.groups(step)[2]:
+                    world.owner[topic] = None
+                self.open = replace(step, deeds=())
+            return
+        if ended.code or step.verb == "delete":
+            return
+        self.judge_coverage(step, verb)
+        if step.verb in ("migrate", "apply", "rollback", "hand-back"):
+            self.judge_hand_over(step, verb)
+            if step.starts:
+                for group in dict.fromkeys(self.world.owner[topic] for topic in self.groups(step)[2]):
+                    self.start(group or "", member=step.member)
+
+    def judge_coverage(self, step: Run, verb: Verb) -> None:
+        """No exit 0 leaves a partition in no group that had one when the verb looked."""
+        for partition in sorted(verb.covered):
+            stands = {
+                group: verb.believed.get((group, partition), self.world.stands(group, partition))
+                for group in verb.groups
+            }
+            if not any(offset is not None for offset in stands.values()):
+                self.world.problem(f"{step.verb} with exit 0 leaves {partition} in no group")
+
+    def judge_hand_over(self, step: Run, verb: Verb) -> None:
+        world, setting = self.world, self.setting
+        source, _, topics = self.groups(step)
+        back = step.verb in ("rollback", "hand-back")
+        watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
+        for topic in topics:
+            group = source if back else "c" if step.of == "apply" else setting.split[topic]
+            partitions = frozenset(each for each in verb.partitions if each.topic == topic)
+            world.owner[topic] = group
+            world.verdicts.append(
+                exceptions.Verdict(
+                    verb=step.verb,
+                    group=group,
+                    groups=verb.groups,
+                    partitions=partitions,
+                    ended=world.seconds,
+                    watched=max(world.seconds, verb.began + watched),
+                    looks={each: verb.looked.get((group, each), verb.first) for each in partitions},
+                    uncovered=frozenset(partitions - verb.covered),
+                )
+            )
+            for partition in partitions:
+                stands = world.stands(group, partition)
+                if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
+                    skipped = world.ledger.unprocessed(partition, stands or 0)
+                    world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
+                if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
+                    every = range(world.ledger.starts[partition], world.ledger.ends[partition])
+                    world.ledger.may_skip(partition, every, f"uncommitted = {setting.uncommitted}")
+                    world.ledger.may_repeat(partition, every, f"uncommitted = {setting.uncommitted}")
+        self.open = None
+
+    # The end.
+
+    def conclude(self) -> None:
+        """Stop everybody, bring what is open to its end, start what was said, and have all of it processed."""
+        world = self.world
+        world.tell("the end: what is open is finished, all stop, the owners start")
+        world.wait(6)
+        for group in list(world.applications):
+            self.stop(group)
+        self.finish()
+        if world.problems:
+            return
+        for partition in world.partitions():
+            world.produce(partition, 2)
+        for group in GROUPS:
+            self.start(group, member=True)
+        world.wait(max(end - world.ledger.starts[partition] for partition, end in world.ledger.ends.items()) / 2 + 2)
+        self.judge()
+        for partition, offset in world.left():
+            world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
+
+    def finish(self) -> None:
+        """Run the verb that is open again, which is safe; where it refuses, another way back, or forward."""
+        for verb in ("", "rollback", "hand-back", "migrate"):
+            if self.open is not None and not self.world.problems:
+                hands_over = "apply" if self.open.of == "apply" else "migrate"
+                again = verb.replace("migrate", hands_over) or self.open.verb
+                self.run(replace(self.open, verb=again, starts=False, stops=True))
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.setting}", *self.world.told, "", str(self.world.ledger)])
+
+
+_HANDS = ("migrate", "apply", "rollback", "hand-back", "delete-offsets")

@@ -1,0 +1,342 @@
+"""A cluster in memory, the applications on it, a clock, and others who act between any two requests of the tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import Member, TopicPartition
+from tests.support.any_order import exceptions
+from tests.support.any_order.ledger import Ledger, Processing
+from tests.support.rows import NOON
+
+REQUEST_SECONDS = 0.1  # each side of a request: a verb takes seconds, as it does on a busy cluster
+MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # how often they commit
+RECORDS_A_SECOND = 2.0
+WRITES = ("alter_offsets", "delete_offsets", "delete_group")
+
+
+class Killed(BaseException):
+    """The tool's process is gone: nothing of it runs any more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Application:
+    """What consumes for a group: it processes from where its group stands when it starts.
+
+    member: it joins the group, and commits each second; the other kind assigns itself partitions, keeps its own
+    position and commits all of it every 5 s. latest: it skips to the log end where its group has no committed offset.
+    """
+
+    group: str
+    topics: tuple[str, ...]
+    member: bool
+    latest: bool
+    joined: float
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    pending: list[Processing] = field(default_factory=list)
+    committed_at: float = 0.0
+    owed: float = 0.0
+
+    @property
+    def member_id(self) -> str:
+        """Its name in the group."""
+        return f"{self.group}-app"
+
+
+@dataclass(slots=True, kw_only=True)
+class Verb:
+    """A verb while it runs: what the tool has seen and done, by group and partition.
+
+    looked: the number of the moment of its last look. believed: what it saw there last, or put there since.
+    covered: partitions that had an offset in some group when the verb looked.
+    """
+
+    began: float
+    first: int
+    groups: tuple[str, ...]
+    partitions: frozenset[TopicPartition]
+    moments: Counter[str] = field(default_factory=Counter)
+    looked: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    believed: dict[tuple[str, TopicPartition], int | None] = field(default_factory=dict)
+    missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    covered: set[TopicPartition] = field(default_factory=set)
+    wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    by_choice: str = ""
+
+
+class World:
+    """What the tool meets: `request` is its cluster; `now`, `monotonic`, `sleep` its clock; `file` its files."""
+
+    def __init__(self) -> None:
+        self.cluster = InMemoryCluster()
+        self.request = _Requests(self)
+        self.ledger = Ledger()
+        self.applications: dict[str, Application] = {}
+        self.owner: dict[str, str | None] = {}
+        self.held: set[str] = set()
+        self.seconds = 0.0
+        self.moments = 0
+        self.verb: Verb | None = None
+        self.planned: list = []
+        self.dead = False
+        self.told: list[str] = []
+        self.problems: list[str] = []
+        # What others took from a group, by group and partition: the moment, and how.
+        self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
+        # What the operator has been told, partition by partition; see `exceptions`.
+        self.verdicts: list = []
+
+    # The tool's clock and files.
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Let others act before, during and after it."""
+        self.moment("before sleep")
+        left = max(0.0, seconds)
+        while left > 0:
+            self.advance(min(1.0, left))
+            left -= 1.0
+        self.moment("after sleep")
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[None]:
+        what = "receipt" if "receipt" in name or "rollback" in name or "hand-back" in name else "file"
+        self.moment(f"before {what}")
+        yield
+        self.moment(f"after {what}")
+
+    def moment(self, label: str) -> None:
+        """Let others act who were to act at this moment, and the time of a request pass."""
+        if self.dead:
+            raise Killed
+        self.moments += 1
+        if self.verb is None:
+            return
+        self.verb.moments[label] += 1
+        self.verb.moments["any"] += 1
+        due = {(label, self.verb.moments[label]), ("any", self.verb.moments["any"])}
+        for planned in [each for each in self.planned if (each.label, each.nth) in due]:
+            self.planned.remove(planned)
+            self.tell(f"    {label} ({self.verb.moments[label]}): {planned.deed}")
+            planned.deed.do(self)
+        self.advance(REQUEST_SECONDS)
+
+    def tell(self, line: str) -> None:
+        self.told.append(f"{self.seconds:7.1f} s  {line}")
+
+    def problem(self, what: str) -> None:
+        self.tell(f"PROBLEM: {what}")
+        self.problems.append(what)
+
+    # What the cluster has.
+
+    def partitions(self, topics=None) -> list[TopicPartition]:
+        return sorted(each for each in self.ledger.ends if topics is None or each.topic in topics)
+
+    def stands(self, group: str, partition: TopicPartition) -> int | None:
+        found = self.cluster.committed(group, [partition])[partition]
+        return None if found is None else found.offset
+
+    def offsets(self) -> dict[tuple[str, TopicPartition], int]:
+        return {
+            (group, partition): committed.offset
+            for group in ("old", "a", "b", "c")
+            for partition, committed in self.cluster.all_committed(group).items()
+            if committed is not None
+        }
+
+    def has_members(self, group: str) -> bool:
+        return bool(self.cluster.describe_group(group).members)
+
+    def produce(self, partition: TopicPartition, records: int) -> None:
+        self.cluster.produce(*partition, records)
+        self.ledger.ends[partition] += records
+
+    # Applications.
+
+    def start(self, group: str, topics, *, member: bool, latest: bool) -> bool:
+        """Start a group's application; False where it runs already, or can't join."""
+        if group in self.applications or (member and group in self.held) or not topics:
+            return False
+        started = Application(
+            group=group, topics=tuple(topics), member=member, latest=latest, joined=self.seconds,
+            committed_at=self.seconds,
+        )  # fmt: skip
+        if member:
+            assigned = frozenset(self.partitions(topics))
+            self.cluster.join(
+                group,
+                Member(
+                    member_id=started.member_id,
+                    client_id="app",
+                    host="/here",
+                    assignment=assigned,
+                    subscription=frozenset(topics),
+                ),
+            )
+        self.applications[group] = started
+        for partition in self.partitions(topics):
+            self.take_up(started, partition)
+        return True
+
+    def take_up(self, application: Application, partition: TopicPartition) -> None:
+        group, stands = application.group, self.stands(application.group, partition)
+        end = self.ledger.ends[partition]
+        begins = stands if stands is not None else end if application.latest else self.ledger.starts[partition]
+        application.positions[partition] = begins
+        skipped = self.ledger.unprocessed(partition, begins)
+        if stands is None and (why := exceptions.missing(self, group, partition)):
+            self.ledger.may_skip(partition, skipped, why)
+            self.ledger.may_repeat(partition, range(begins, end), why)
+        lost = [offset for offset in skipped if offset not in self.ledger.skippable[partition]]
+        if lost and self.owner[partition.topic] == group:
+            at = "has no committed offset" if stands is None else f"stands at {stands}"
+            self.problem(
+                f"records skipped: {partition} {lost[0]} to {lost[-1]}, since group {group}, which was said to have "
+                f"the topic, {at}"
+            )
+
+    def stop(self, group: str, *, killed: bool = False) -> None:
+        application = self.applications.pop(group)
+        if killed:
+            for partition, position in application.positions.items():
+                done = range(self.stands(group, partition) or 0, position)
+                self.ledger.may_repeat(partition, done, "its application was killed before it committed")
+        else:
+            self._commit(application)
+        if application.member:
+            self.cluster.leave(group, application.member_id)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, second by second."""
+        for _ in range(int(seconds)):
+            self.advance(1.0)
+
+    def left(self) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield partitions that a group has been given and that have records left, each with the first of them."""
+        for partition in self.partitions():
+            left = self.ledger.unprocessed(partition, self.ledger.ends[partition])
+            left = [offset for offset in left if offset not in self.ledger.skippable[partition]]
+            if left and self.owner[partition.topic]:
+                yield partition, left[0]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: applications process and commit."""
+        self.seconds += seconds
+        for application in list(self.applications.values()):
+            application.owed += seconds * RECORDS_A_SECOND
+            whole = int(application.owed)
+            application.owed -= whole
+            if whole:
+                for partition in application.positions:
+                    self._process(application, partition, whole)
+            every = MEMBER_SECONDS if application.member else MEMBERLESS_SECONDS
+            if self.seconds - application.committed_at >= every - 1e-6:
+                self._commit(application)
+
+    def _process(self, application: Application, partition: TopicPartition, records: int) -> None:
+        position = application.positions[partition]
+        last = min(position + records, self.ledger.ends[partition])
+        for offset in range(position, last):
+            done = Processing(
+                group=application.group,
+                at=self.seconds,
+                entitled=self.owner[partition.topic] == application.group,
+                seen=application.joined if application.member else None,
+            )
+            self.ledger.processed[partition][offset].append(done)
+            application.pending.append(done)
+        application.positions[partition] = max(position, last)
+
+    def _commit(self, application: Application) -> None:
+        application.committed_at = self.seconds
+        if not application.member and (self.has_members(application.group) or application.group in self.held):
+            return  # UNKNOWN_MEMBER_ID: it goes on all the same
+        for partition, position in application.positions.items():
+            self.cluster.commit(application.group, partition, position)
+            self.gone.pop((application.group, partition), None)
+        for done in application.pending:
+            done.seen = self.seconds if done.seen is None else done.seen
+        application.pending.clear()
+
+    # What the tool asks and writes.
+
+    def looked(self, group: str, found) -> None:
+        if self.verb is None:
+            return
+        for partition in self.verb.partitions:
+            if partition in found:
+                committed = found[partition]
+                self.verb.looked[group, partition] = self.moments
+                self.verb.believed[group, partition] = committed and committed.offset
+                if committed:
+                    self.verb.covered.add(partition)
+                else:
+                    self.verb.missed.add((group, partition))
+
+    def wrote(self, before: dict, after: dict) -> None:
+        assert self.verb is not None
+        for place in sorted(before.keys() | after.keys()):
+            was, now = before.get(place), after.get(place)
+            if was == now:
+                continue
+            self.verb.wrote.add(place)
+            self.verb.believed[place] = now
+            self.gone.pop(place, None)
+            self.tell(f"    wrote: {place[0]} {place[1]}: {was} -> {now}")
+            if self.verb.by_choice and was is not None and now is not None:
+                self.moved_by_choice(place[1], was, now, self.verb.by_choice)
+
+    def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
+        """Excuse what an offset that somebody moved, and meant it, skips or repeats."""
+        self.ledger.may_skip(partition, range(was, now), why)
+        self.ledger.may_repeat(partition, range(now, was), why)
+
+
+class _Requests:
+    """`GroupWriter` over a world's cluster: others act before and after each request."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.principal = world.cluster.principal
+
+    def __getattr__(self, name: str):
+        world, method = self._world, getattr(self._world.cluster, name)
+
+        def request(*arguments, **named):
+            world.moment(f"before {name}")
+            before = world.offsets() if name in WRITES else {}
+            answer = method(*arguments, **named)
+            if name in WRITES:
+                world.wrote(before, world.offsets())
+            if name == "committed":
+                world.looked(arguments[0], answer)
+            elif name == "all_committed":
+                world.looked(arguments[0], {**dict.fromkeys(world.partitions()), **answer})
+            world.moment(f"after {name}")
+            return answer
+
+        return request
+
+    @contextmanager
+    def held(self, group: str):
+        world = self._world
+        world.moment("before held")
+        with world.cluster.held(group) as hold:
+            world.held.add(group)
+            try:
+                world.moment("after held")
+                yield hold
+            finally:
+                world.held.discard(group)
+        world.moment("after release")
