@@ -54,20 +54,23 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     those records would be processed twice. Raises `Refused` where the run wrote nothing; and as `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    lanes = {order: lane for order, lane in receipt.lanes.items() if lane.entry.change.action is not Action.UNCHANGED}
-    undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
+    lanes = {order: lane for order, lane in receipt.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
+    undone = {
+        order: lane
+        for order, lane in lanes.items()
+        if lane.takes(Verb.ROLLBACK, *WORKS) and lane.entry.change.action is not Action.UNCHANGED
+    }
     if not undone and not receipt.is_done(Verb.ROLLBACK):
         raise Refused(
             "nothing to roll back: this run wrote nothing; the offsets that it found in place were written by another "
             "run, whose receipt can undo them"
         )
-    # A partition that the brokers refused is skipped, unless something of it is there all the same.
-    refused = {order: lane for order, lane in lanes.items() if lane.state is State.NEW}
     inverses = [lane.entry.change.inverse for lane in undone.values()]
     origins = [(lane, source) for lane in undone.values() for source in lane.sources]
     wanted = _wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
-    now = _committed(reader, [*undone, *refused])
+    # Also those that the run found in place, or that the brokers refused: they must not have gone on.
+    now = _committed(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)
     deed = _last_hand_over(receipt)
@@ -80,8 +83,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             _same_cluster(reader, deed),
             _permitted(reader, wanted, permissions),
             _same_topics(reader, deed, {change.topic for change in changes}),
-            _nobody_in(reader, {change.group for change in changes}),
-            _not_committed_since([lane.entry for lane in (*undone.values(), *refused.values())], now),
+            _nobody_in(reader, {group for group, *_ in lanes}),
+            _not_committed_since([lane.entry for lane in lanes.values()], now),
             _can_be_restored(reader, restored),
             _in_range(reader, restored),
         ),
@@ -183,11 +186,12 @@ def _last_hand_over(receipt: Receipt) -> Deed:
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
-    """Return what the source groups no longer have committed, as it was when it was handed over."""
+    """Return what the source groups do not have committed: as they had it when it was handed over.
+
+    A partition that they had no offset for then, since it was new for instance, gets the offset that the target got.
+    """
     known = {
-        (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change
-        for lane, source in origins
-        if lane.entry.change.source_committed is not None
+        (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
     }
     now = _committed(reader, known)
     return [
@@ -197,7 +201,7 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
             topic=change.topic,
             partition=change.partition,
             before=None,
-            after=change.source_committed,
+            after=change.source_committed or change.after,
         )
         for order, change in known.items()
         if now[order] is None
