@@ -44,7 +44,7 @@ LEAST = {
     "apply": WRITE,
     "migrate": WRITE,
     "migrate --hold": ("Read on the old group", *WRITE[1:]),
-    "rollback": (*WRITE[:2], "Delete on the new groups"),
+    "rollback": ("Read on the old group", "Read on the topics", "Delete on the new groups"),
     "hand-back": ("Describe on the new groups", "Read on the topics", "Read on the old group"),
     "delete-offsets": ("Describe on the new groups", "Read on the topics", "Delete on the old group"),
     "rewind": LOOK,

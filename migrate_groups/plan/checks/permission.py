@@ -20,7 +20,7 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 def permission(rows: Sequence[Row], survey: Survey) -> Check:
     """The principal may read the source groups, and write the targets: Read on the group and on each topic (measured).
 
-    Delete on a target is for the way back alone, which deletes what was created: its lack is a warning.
+    Delete on a target and Read on a source group are for a rollback alone: their lack is a warning.
     """
     name = "permission"
     wanted, permissions = needed(rows), survey.surroundings.permissions
@@ -33,10 +33,11 @@ def permission(rows: Sequence[Row], survey: Survey) -> Check:
     if silent:
         reason = f"the brokers don't say what {principal} may do with {some(silent)}"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
-    targets = {Resource(ResourceType.GROUP, group) for group in {row.group for row in rows if row.group}}
-    lacking = missing(dict.fromkeys(targets, frozenset({Operation.DELETE})), permissions)
+    deletes = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
+    sets = {Resource(ResourceType.GROUP, row.source_group): _WRITE for row in rows if row.source_group}
+    lacking = missing(sets | deletes, permissions)
     if lacking:
-        reason = f"{principal} lacks {some(lacking)}: a rollback could not delete the offsets that are created"
+        reason = f"{principal} lacks {some(lacking)}: a rollback would be refused"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
     return Check(name=name, verdict=Verdict.PASS, reason=f"{principal} may do all of it, and roll it back")
 

@@ -187,7 +187,7 @@ class Story:
         return (self.folder / self.receipt(step)).exists() and owners <= {source, *targets, None}
 
     def receipt(self, step: Run) -> str:
-        return "snap.csv.receipt.json" if step.of == "apply" else "split.toml.run"
+        return "snap.csv.c.receipt.json" if step.of == "apply" else "split.toml.run"
 
     def run(self, step: Run) -> None:
         if not self.may(step):

@@ -1,0 +1,242 @@
+"""The life of a run on the command line: what each command may do after which, and what it says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cli import cutover
+from migrate_groups.cluster.ports import Member, TopicPartition
+from migrate_groups.plan.run_states import State, Step, Verb, step
+from tests.support.clock import FakeClock
+from tests.support.connected import MIGRATE, PARTITION, Connected
+
+RUN = "split.toml.run"
+OTHER = TopicPartition("kept", 0)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def member(name: str, *topics: str) -> Member:
+    assignment = frozenset(TopicPartition(topic, 0) for topic in topics)
+    return Member(member_id=name, client_id=name, host="/h", assignment=assignment, subscription=frozenset(topics))
+
+
+def keep_a_topic(cli: Connected) -> None:
+    """Have the old group live on with topic ``kept``."""
+    cli.cluster.create_topic("kept", 1)
+    cli.cluster.commit("old", OTHER, 0)
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(spec.replace("[options]", '[stay]\ntopics = ["kept"]\n[options]'))
+    cli.cluster.join("old", member("lives-on", "kept"))
+
+
+def verbs(cli: Connected) -> list[str]:
+    return [deed["verb"] for deed in json.loads((cli.folder / RUN / "receipt.json").read_text())["deeds"]]
+
+
+def test_the_table_of_the_docs_is_the_one_in_force():
+    """docs/runs.md says for each state what each command does with it."""
+    words = {
+        Step.START: ("start", "start anew"),
+        Step.RESUME: ("resume",),
+        Step.UNDO: ("undo",),
+        Step.ALLOW: ("allow",),
+        Step.NO_OP: ("nothing to do",),
+        Step.SKIP: ("skip",),
+        Step.REFUSE: ("refuse",),
+    }
+    lines = (Path(__file__).parents[2] / "docs" / "runs.md").read_text().splitlines()
+    rows = {cells[1].strip(): cells[2:6] for line in lines if len(cells := line.split("|")) == 8}
+    for state in State:
+        (row,) = (cells for name, cells in rows.items() if name.removesuffix(" (open)") == state)
+        for verb, cell in zip(Verb, row, strict=True):
+            assert cell.strip() in words[step(state, verb)], (state, verb)
+
+
+def test_the_same_migrate_again_once_the_new_group_has_started(cli):
+    """Nothing is handed over again, and nothing is wrong: exit 0."""
+    cli(*MIGRATE)
+    cli.cluster.join("new", member("started", "t"))
+    cli.cluster.commit("new", PARTITION, 8)
+    again = cli(*MIGRATE)
+    assert "handed over already, and new went on; nothing was written" in again.stderr
+    assert cli.offset("new") == 8
+    assert verbs(cli) == ["hand-over"]
+
+
+def test_the_same_migrate_again_after_an_old_application_came_back(cli):
+    """The new group has started as told: the records that are processed twice are named, and nothing is written."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 6)
+    cli.cluster.commit("old", PARTITION, 9)
+    error = cli.fails(*MIGRATE, code=4)
+    assert "new went on; group 'old' committed 1 partition after its offsets were read: t-0 5 → 9 (4 records)" in error
+    assert "stop it, those records are processed twice; nothing was written" in error
+    assert cli.offset("new") == 6
+
+
+def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(cli):
+    """Nobody has processed anything twice yet: the same command hands over the later offset."""
+    cli(*MIGRATE)
+    cli.cluster.commit("old", PARTITION, 9)
+    cli(*MIGRATE)
+    assert cli.offset("new") == 9
+    assert verbs(cli) == ["hand-over"]
+
+
+def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
+    """The new groups may have started by then, as they were told to: what to do is said for either."""
+    clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 7))
+    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    error = cli.fails(*MIGRATE, "--guard", "5s", code=4)
+    assert "t-0 5 → 7 (2 records); stop it. If the new groups have not started, run the same command again" in error
+    assert "if they have started, these records are processed twice" in error
+
+
+def test_a_rollback_of_a_run_that_wrote_nothing_says_so(cli):
+    """The run directory was lost, and the offsets are all in place: another run wrote them."""
+    cli.cluster.commit("new", PARTITION, 5)
+    done = cli(*MIGRATE)
+    assert "nothing was written: every offset was in place already, written by another run" in done.stderr
+    assert "nothing to roll back: this run wrote nothing" in cli.fails("rollback", RUN, "--yes", code=3)
+    assert cli.offset("new") == 5
+
+
+def test_the_plan_says_that_a_hand_back_stops_all_of_the_old_group(cli):
+    """Where a topic stays the old group lives on; its members must stop for a hand-back, which is known before."""
+    assert "way back" not in cli("migrate", "split.toml", "--dry-run").stdout
+    keep_a_topic(cli)
+    shown = cli("migrate", "split.toml", "--dry-run").stdout
+    assert "kept stays with old: a hand-back needs all members of old to stop, for 0 s to settle" in shown
+    assert "hand-back split.toml.run (after: all of old must stop for it)" in cli(*MIGRATE).stderr
+
+
+def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
+    """Brokers take no offsets for a group with members: it is said, waited for, and handed back once they have left."""
+    keep_a_topic(cli)
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    assert "not stopped" in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
+    assert cli.offset("old") == 5
+    clock = FakeClock(lambda: cli.cluster.leave("old", "lives-on") if cli.cluster.describe_group("old").members else 0)
+    monkeypatch.setattr("migrate_groups.cli.ways_back.SystemClock", lambda: clock)
+    done = cli("hand-back", RUN, "--yes", "--wait", "60s")
+    assert cli.offset("old") == 8
+    assert "next: start the old applications" in done.stderr
+
+
+def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatch):
+    """Its last commit lands between two looks of the provisional plan: pending, not refused."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 6)
+    bounds, late = cli.cluster.log_bounds, [7, 8]
+
+    def commits_meanwhile(*arguments, **named):
+        if late:
+            cli.cluster.commit("new", PARTITION, late.pop(0))
+        return bounds(*arguments, **named)
+
+    monkeypatch.setattr(cli.cluster, "log_bounds", commits_meanwhile)
+    cli("hand-back", RUN, "--yes", "--wait", "60s")
+    assert cli.offset("old") == 8
+
+
+def test_after_a_hand_back_the_same_migrate_starts_anew(cli):
+    """What the hand-back left in the target is this run's own; the source group's offset of now is handed over."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 7)
+    cli("hand-back", RUN, "--yes", "--wait", "0s")
+    assert cli.offset("old") == 7
+    cli.cluster.commit("old", PARTITION, 9)
+    cli(*MIGRATE)
+    assert cli.offset("new") == 9
+    assert verbs(cli) == ["hand-over", "hand-back", "hand-over"]
+
+
+def test_after_a_hand_back_somebody_elses_offset_in_the_target_is_not_replaced(cli):
+    """Only what the hand-back left there is this run's own."""
+    cli(*MIGRATE)
+    cli("hand-back", RUN, "--yes", "--wait", "0s")
+    cli.cluster.commit("new", PARTITION, 8)
+    assert "existing offsets" in cli.fails(*MIGRATE, code=3)
+    assert cli.offset("new") == 8
+
+
+@contextmanager
+def expiring(cli: Connected, monkeypatch):
+    """Have the whole source group expire while the settle time passes."""
+
+    def expire() -> None:
+        if cli.cluster.describe_group("old").exists:
+            cli.cluster.delete_group("old")
+
+    clock = FakeClock(expire)
+    monkeypatch.setattr(cutover, "SystemClock", lambda: clock)
+    yield
+
+
+def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
+    """With ``vanished = "restore"`` what it was last seen to have is handed over."""
+    with expiring(cli, monkeypatch):
+        cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
+    assert cli.offset("new") == 5
+
+
+def test_a_source_group_that_expires_is_said_to_have_expired(cli, monkeypatch):
+    """Nobody doubts its name: how many commits it had is told, and what hands them over; also by the next run."""
+    with expiring(cli, monkeypatch):
+        error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
+    assert "group 'old' has no committed offset any more: 1 commit expired, or were deleted, since this run" in error
+    assert 'vanished = "restore" hands over what it had committed' in error
+    assert (cli.folder / RUN / "baseline.parquet").exists()
+    assert 'vanished = "restore"' in cli.fails(*MIGRATE, code=3)
+    cli(*MIGRATE, "--vanished", "restore")
+    assert cli.offset("new") == 5
+
+
+def test_a_group_that_expired_and_was_last_seen_while_it_ran_is_refused(cli):
+    """It may have gone on after that: what it had committed then is not where it stopped."""
+    cli.cluster.join("old", member("runs", "t"))
+    cli.fails(*MIGRATE, "--wait", "0s", code=3)
+    cli.cluster.leave("old", "runs")
+    cli.cluster.delete_group("old")
+    assert "last seen while it still ran" in cli.fails(*MIGRATE, "--vanished", "restore", code=3)
+    assert cli.offset("new") is None
+
+
+def test_one_file_for_several_groups(cli):
+    """The receipt of each has the target in its name, so that a second target is no other migration."""
+    cli("snapshot", "old", "-o", "s.csv")
+    for group in ("one", "a/b"):
+        cli("apply", "s.csv", "--to-group", group, "--settle", "0s", "--guard", "1ms", "--yes")
+        assert cli.offset(group) == 5
+    assert sorted(path.name for path in cli.folder.glob("s.csv.*.json")) == [
+        "s.csv.a%2Fb.receipt.json",
+        "s.csv.one.receipt.json",
+    ]
+    cli("rollback", "s.csv.one.receipt.json", "--yes")
+    assert (cli.offset("one"), cli.offset("a/b")) == (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("way_back", "said"), [("rollback", "it was rolled back"), ("hand-back", "it was handed back")]
+)
+def test_reconcile_of_a_run_that_was_taken_back_is_refused(cli, way_back, said):
+    """There is nothing to judge: neither a verdict nor a complaint about BEFORE and AFTER."""
+    cli(*MIGRATE)
+    cli(way_back, RUN, "--yes")
+    assert f"nothing to judge: new t-0: {said}" in cli.fails("reconcile", RUN, code=3)
+
+
+def test_reconcile_of_a_run_that_wrote_nothing_says_so(cli):
+    """The start failed: the run directory has a baseline, and no receipt."""
+    cli.cluster.join("old", member("runs", "t"))
+    cli.fails(*MIGRATE, "--wait", "0s", code=3)
+    assert "nothing to judge: this run wrote nothing" in cli.fails("reconcile", RUN, code=3)
