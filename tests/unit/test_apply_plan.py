@@ -111,7 +111,7 @@ def test_the_saved_plan_is_what_json_shows_and_always_the_same_bytes(shell):
     saved = (shell.folder / "plan.json").read_text()
     assert shown == saved == shell(*DRY, "--format", "json")
     document = json.loads(saved)
-    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 2)
+    assert (document["schema"], document["schema_version"]) == ("migrate-groups/plan", 3)
     assert [(change["partition"], change["after"]["offset"]) for change in document["changes"]] == [(0, 3), (1, 4)]
     loaded = plan_json.load(shell.folder / "plan.json")
     assert loaded.rows == tables.load(shell.folder / "split.csv")
@@ -123,10 +123,10 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
     shell(*SAVE, "--on-existing", "forward")
     assert "2 partitions: 2 confirmed" in shell(*APPLY)
     assert shell.stands("new") == [3, 4]
-    receipt = receipt_json.load(shell.folder / "plan.json.receipt.json")
+    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").deeds
     plan = plan_json.load(shell.folder / "plan.json").plan
-    assert (receipt.options, receipt.content, receipt.intent) == (plan.options, plan.content, plan.intent)
-    assert receipt.options.on_existing == "forward"
+    assert (deed.options, deed.content, deed.intent) == (plan.options, plan.content, plan.intent)
+    assert deed.options.on_existing == "forward"
     shell(*APPLY)
     assert shell.stands("new") == [3, 4]
 
@@ -137,8 +137,8 @@ def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
     shell.cluster.commit("new", FIRST, 3)
     shell(*APPLY)
     assert shell.stands("new") == [3, 4]
-    receipt = receipt_json.load(shell.folder / "plan.json.receipt.json")
-    assert [entry.outcome for entry in receipt.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
+    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").deeds
+    assert [entry.outcome for entry in deed.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from migrate_groups.plan.checks.permission import hidden_topics, permission
 from migrate_groups.plan.checks.retention import retention
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check
-from migrate_groups.plan.receipt import Receipt
+from migrate_groups.plan.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.plan.survey import Survey
 
 
@@ -20,7 +20,7 @@ def run_checks(
     changes: Sequence[Change],
     survey: Survey,
     options: WriteOptions,
-    receipt: Receipt,
+    receipt: Receipt = NOTHING_WRITTEN,
 ) -> tuple[Check, ...]:
     """Return the verdict of every check on writing these rows; ``receipt`` is the record of the run so far."""
     return (
