@@ -96,7 +96,7 @@ def test_a_tail_is_looked_into_now_and_then_only():
 
     made = cluster(Counting)
     moving = [lambda offset=offset: made.commit("replay", FIRST, offset) for offset in range(3, 10)]
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match="not finished after 25 s: 6 records left in 2 partitions"):
         follow(made, *moving, timeout=25)
     of_first = [number for number, each in enumerate(made.looked_at) if FIRST in each]
     assert len(of_first) == 2
@@ -140,9 +140,9 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
 def test_a_group_that_is_not_there_or_goes_is_not_found():
     """A mistyped group, and one that is deleted meanwhile."""
     made = cluster()
-    with pytest.raises(GroupNotFound):
+    with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
-    with pytest.raises(GroupNotFound):
+    with pytest.raises(GroupNotFound, match="'replay' does not exist"):
         follow(made, lambda: made.delete_group("replay"))
 
 
