@@ -213,7 +213,7 @@ def test_spark_reads_the_log_by_itself(tmp_path, bootstrap_servers, world):
 
 
 def test_without_a_fence_nothing_is_claimed(tmp_path, bootstrap_servers, world):
-    """A run directory without a fence is exit 7 at once; another cluster or a receipt of a way back is exit 2.
+    """A run directory without a fence is exit 7 at once; the receipt of a way back is exit 2.
 
     A registry that has no connector for Spark is exit 5, where that was asked for.
     """
