@@ -175,9 +175,9 @@ def test_never_over_the_limit(groups, partitions, length, letter, checks):
             for partition in range(partitions)
         ),
         checks=(check(Verdict.REFUSE, reason=name),) * checks,
-        cluster_id=name,
+        cluster_id=letter * MOST,
     )
-    text = markdown.plan(made, name)
+    text = markdown.plan(made, letter * MOST)
     assert len(text.encode()) <= 64_000 < MOST
     assert text.endswith(f"content `{made.content}`\n")
 

@@ -174,6 +174,14 @@ def test_never_over_the_limit(groups, length, letter):
     assert "what the verdicts say" in text
 
 
+@pytest.mark.parametrize("hints", [("a hint of some length " * 3,) * 1_500, ("a`" * MOST,)], ids=["many", "long"])
+def test_hints_and_the_files_name_are_cut_too(hints):
+    """However many or long hints are, and wherever the files lie, they leave room for the verdict."""
+    text = report_markdown.report(reconciliation(topic(), hints=hints), "a" * MOST)
+    assert len(text.encode()) <= 64_000
+    assert "what the verdicts say" in text
+
+
 def test_same_input_same_bytes():
     """Two renderings of the same reconciliation are equal."""
     assert report_markdown.report(realistic()) == report_markdown.report(realistic())

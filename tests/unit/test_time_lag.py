@@ -98,6 +98,16 @@ def test_out_of_order_the_lag_is_never_less_than_shown():
     assert younger > 50, "a record that stands behind a later one has the later one's time"
 
 
+@pytest.mark.parametrize("offset", range(8))
+def test_the_search_tells_milliseconds_apart(offset):
+    """Of records a millisecond after each other, each has its own time, and not its neighbour's."""
+    made = lagging(offset, kind=Closed)
+    for milliseconds in range(8, 0, -1):
+        made.produce("t", 0, 1, timestamp=NOW - milliseconds)
+    (found,) = with_time_lag(made, take_snapshot(made, ["g"], FakeClock())).snapshot.rows()
+    assert milliseconds_of(found.oldest_unconsumed_at) == NOW - 8 + offset
+
+
 def test_nothing_committed_and_nobody_to_ask_are_not_known():
     """A partition without a commit, and one without a leader, have no time; others have theirs."""
     made = lagging(0, 90)
