@@ -72,6 +72,15 @@ def test_nothing_moves_has_no_time_left():
     ]
 
 
+def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
+    """The last look is at the end of the time, not a whole second later; what has been reached is not left."""
+    made, seen = cluster(), []
+    clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
+    with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
+        watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
+    assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
+
+
 def test_a_tail_without_records_is_reached():
     """A consumer that commits record by record never commits past a marker: no record is left, so it has arrived."""
     made = cluster()
@@ -130,7 +139,10 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
     """Its committed offset is known all the same; a topic that is gone can't be reached."""
     made = cluster()
+    made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
+    whole = {FIRST: range(10)}
+    assert follow(made, lambda: made.commit("replay", FIRST, 10), spans=whole)[0].total.left == 10
     assert follow(made, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10)))[-1].reached
     made = cluster()
     with pytest.raises(Refused, match="topic t does not exist any more"):
