@@ -59,6 +59,15 @@ def test_it_ends_when_every_partition_has_reached_its_end():
     assert lines[1:] == ["t: 9 of 13 left, 4/s, 2 s to go", "t: 5 of 13 left, 4/s, 1 s to go", "t: 13 done"]
 
 
+def test_the_rate_is_that_of_the_last_half_minute():
+    """Six records in the first second of thirty are 0.2 a second; once that second is longer ago, nothing moves."""
+    made = cluster()
+    idle = [lambda: None] * 31
+    arrival = [lambda: made.commit("replay", FIRST, 10), lambda: made.commit("replay", SECOND, 10)]
+    seen = follow(made, lambda: made.commit("replay", FIRST, 8), *idle, *arrival)
+    assert [seen[second].total.rate for second in (0, 1, 2, 30, 31)] == [None, 6, 3, 6 / 30, 0]
+
+
 def test_nothing_moves_has_no_time_left():
     """Where nobody consumes no time is foretold, and watching ends when its time is over, exit 3."""
     seen: list[Progress] = []
@@ -76,6 +85,7 @@ def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
     """The last look is at the end of the time, not a whole second later; what has been reached is not left."""
     made, seen = cluster(), []
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
+    clock.slept = 1_000.0  # a clock begins anywhere
     with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
         watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
     assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
