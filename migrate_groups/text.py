@@ -43,5 +43,5 @@ def is_unicode(text: str) -> bool:
 
 def cut(text: str, most: int) -> str:
     """Return text on one line, of at most ``most`` characters; the last is ``…`` where there were more."""
-    text = one_line(text)
+    text = one_line(text[: most + 1])  # escaping never shortens: what follows is cut off
     return text if len(text) <= most else text[: most - 1] + "…"

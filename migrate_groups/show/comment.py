@@ -44,7 +44,8 @@ _SIZES = (
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
     """Return the largest comment of at most 64,000 bytes; ``render`` gives its blocks, empty ones are left out."""
-    return next(text for size in _SIZES if len((text := _joined(render(size))).encode()) <= _MOST_BYTES)
+    texts = (_joined(render(size)) for size in _SIZES)
+    return next(text for text in texts if text is not None)
 
 
 def folded(summary: str, body: str) -> str:
@@ -92,8 +93,16 @@ def prose(text: str, size: Size) -> str:
     return re.sub("([@#])", r"\1&#8203;", escaped)
 
 
-def _joined(blocks: Iterable[str]) -> str:
-    return "\n\n".join(filter(None, blocks)) + "\n"
+def _joined(blocks: Iterable[str]) -> str | None:
+    """Return the comment, or None if it is too large: then the remaining blocks are not rendered."""
+    shown: list[str] = []
+    bytes_so_far = -1  # there is one newline at the end, two after every other block
+    for block in filter(None, blocks):
+        shown.append(block)
+        bytes_so_far += len(block.encode()) + 2
+        if bytes_so_far > _MOST_BYTES:
+            return None
+    return "\n\n".join(shown) + "\n"
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:

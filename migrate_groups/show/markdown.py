@@ -6,7 +6,8 @@ A plan too large for a comment is cut, with counts and the name of the file that
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict
 from migrate_groups.show import changes as in_words
@@ -27,22 +28,21 @@ def plan(plan: Plan, plan_file: str | None = None) -> str:
     return comment.fitting(lambda size: _blocks(plan, plan_file, size))
 
 
-def _blocks(plan: Plan, plan_file: str | None, size: Size) -> list[str]:
+def _blocks(plan: Plan, plan_file: str | None, size: Size) -> Iterator[str]:
     groups: dict[str, list[Change]] = defaultdict(list)
     for change in plan.changes:
         groups[change.group].append(change)
-    cut = size is not comment.WHOLE
-    return [
-        f"### Consumer groups: {in_words.tally(plan.changes)}",
-        f"**{plan.verdict}**: {_MEANING[plan.verdict]}. Cluster {comment.code(plan.cluster_id, size)}.",
-        *([_where_all_is(plan_file, size)] if cut else []),
-        _hand_overs(plan.changes, size),
-        _attention(plan.checks, size),
-        comment.folded(f"{counted(len(plan.checks), 'check')}: {_verdicts(plan.checks)}", _checks(plan.checks, size)),
-        *(_group(group, of_group, size) for group, of_group in list(groups.items())[: size.rows]),
-        comment.more(len(groups) - size.rows, "group"),
-        f"intent {comment.code(plan.intent, comment.WHOLE)}<br>content {comment.code(plan.content, comment.WHOLE)}",
-    ]
+    yield f"### Consumer groups: {in_words.tally(plan.changes)}"
+    yield f"**{plan.verdict}**: {_MEANING[plan.verdict]}. Cluster {comment.code(plan.cluster_id, size)}."
+    if size is not comment.WHOLE:
+        yield _where_all_is(plan_file, size)
+    yield _hand_overs(plan.changes, size)
+    yield _attention(plan.checks, size)
+    yield comment.folded(f"{counted(len(plan.checks), 'check')}: {_verdicts(plan.checks)}", _checks(plan.checks, size))
+    for group, of_group in islice(groups.items(), size.rows):
+        yield _group(group, of_group, size)
+    yield comment.more(len(groups) - size.rows, "group")
+    yield f"intent {comment.code(plan.intent, comment.WHOLE)}<br>content {comment.code(plan.content, comment.WHOLE)}"
 
 
 def _where_all_is(plan_file: str | None, size: Size) -> str:

@@ -91,10 +91,20 @@ def test_other_commands_of_a_replay_are_exit_2(cli, arguments, complaint):
     assert (cli.folder / "good.csv").read_text() == SNAPSHOT
 
 
-def test_the_parsers_own_complaints_are_exit_2(cli):
-    """Numbers that are none, and a negative offset."""
-    for wrong in (["--shift-by", "1h"], ["--to-offset", "-1"], ["--past-end", "latest"], []):
-        assert cli("rewind", *SOURCE, *wrong, *(["-o", "out.csv"] if wrong else []), code=2).stderr
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--shift-by", "1h", "-o", "out.csv"], "Invalid value for '--shift-by': '1h' is not a valid int."),
+        (["--to-offset", "-1", "-o", "out.csv"], "Invalid value for '--to-offset': -1 is not in the range x>=0."),
+        (["--past-end", "latest", "-o", "out.csv"], "Invalid value for '--past-end': 'latest' is not one of"),
+        ([], "Missing option '--output' / '-o'."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_parsers_own_complaints_are_exit_2(cli, arguments, complaint):
+    """Numbers that are none, a negative offset, a word that is no choice, and nowhere to write: each is named."""
+    assert complaint in cli("rewind", *SOURCE, *arguments, code=2).stderr
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
 
 @pytest.mark.parametrize(

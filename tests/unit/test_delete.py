@@ -36,7 +36,7 @@ def test_a_group_that_is_in_use_or_no_consumer_group_is_refused():
         what_would_go(made, "replay", FakeClock())
     with pytest.raises(Refused, match="not a consumer group but classic connect"):
         what_would_go(made, "connect-sink", FakeClock())
-    with pytest.raises(GroupNotFound):
+    with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         what_would_go(made, "repaly", FakeClock())
 
 

@@ -181,12 +181,21 @@ def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
 
 def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
     """SIGHUP does nothing to a command under nohup."""
-    monkeypatch.setattr(guard, "guard", lambda _, receipt, *__: (signal.raise_signal(signal.SIGHUP), receipt)[1])
+    raised = []
+
+    def hung_up(_, receipt, *__):
+        signal.raise_signal(signal.SIGHUP)
+        raised.append(signal.SIGHUP)
+        return receipt
+
+    monkeypatch.setattr(guard, "guard", hung_up)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         cli(*APPLY)
     finally:
         signal.signal(signal.SIGHUP, before)
+    assert raised == [signal.SIGHUP]
+    assert cli.offset("new") == 5
 
 
 def test_an_interrupt_is_put_off_while_a_jvm_starts():

@@ -3,85 +3,159 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "migrate_groups"
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "migrate_groups"
 # From the top down: a module imports from its own layer and from those below.
 LAYERS = ["cli", "demo", "sandbox", "show", "spark", "migration", "files", "plan", "offsets", "cluster"]
 BASE = {"errors", "text", "clock"}
+# Programs that other processes run; and Spark's session, whose JVM takes its address from the environment alone.
+PROGRAMS = {"cluster.witness_child", "sandbox.keeper", "spark.session"}
+# What the library leaves to its caller: to print, to exit, to read the environment or the clock.
+CALLERS = {
+    *("print", "input", "exit", "quit", "sys.exit", "os._exit"),
+    *("sys.stdin", "sys.stdout", "sys.stderr", "sys.argv"),
+    *("os.environ", "os.environb", "os.getenv", "os.putenv"),
+    *("time.time", "time.time_ns", "time.localtime", "time.gmtime"),
+    *("datetime.datetime.now", "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today"),
+}
 
 
-def imports(path: Path) -> set[str]:
-    """Return the modules of this package that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module == "migrate_groups":
-            names = [f"migrate_groups.{alias.name}" for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("migrate_groups.")}
-    return found
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the package's modules by their names below it: ``cluster.ports``."""
+    return {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
+        for path in PACKAGE.rglob("*.py")
+    }
+
+
+def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each name that a module binds by an import, anywhere in it, and the full name of what it stands for."""
+    package = f"migrate_groups.{module}".rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name, alias.name
+                yield alias.name.partition(".")[0], alias.name.partition(".")[0]  # what `import os.path` binds
+        if isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{origin}.{alias.name}"
+
+
+def layers_of(module: str, tree: ast.Module) -> set[str]:
+    """Return the parts of this package that a module imports from."""
+    names = [name.split(".") for _, name in imported(module, tree)]
+    return {name[1] for name in names if name[0] == "migrate_groups" and len(name) > 1}
+
+
+def upward(module: str, tree: ast.Module) -> set[str]:
+    """Return the parts that a module imports from and must not; spark and sandbox know their own part alone."""
+    layer = module.partition(".")[0]
+    if layer in ("spark", "sandbox"):
+        return layers_of(module, tree) - {layer, *BASE}
+    return layers_of(module, tree) - {*LAYERS[LAYERS.index(layer) :], *BASE, "__version__"}
+
+
+def callers_business(module: str, tree: ast.Module) -> set[str]:
+    """Return what a module uses of `CALLERS`, under whatever name it has imported it."""
+    bound = {name: name for name in vars(builtins)} | dict(imported(module, tree))
+    used = {bound[node.id] for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in bound}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = ast.unparse(node).partition(".")
+            used.add(f"{bound.get(first, '')}.{rest}")
+    return used & CALLERS
 
 
 def test_imports_point_downwards():
     """No module imports from a layer above its own; spark and sandbox know nothing of the other layers."""
-    wrong = []
-    for path in PACKAGE.rglob("*.py"):
-        layer = path.relative_to(PACKAGE).parts[0]
-        if layer not in LAYERS:
-            continue
-        allowed = {*LAYERS[LAYERS.index(layer) :], *BASE, "__version__"}
-        if layer in ("spark", "sandbox"):
-            allowed = {layer, *BASE}
-        wrong += [f"{path.relative_to(PACKAGE)} imports {name}" for name in imports(path) - allowed]
-    assert wrong == []
+    found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in LAYERS}
+    assert {module: names for module, names in found.items() if names} == {}
+    assert {module.partition(".")[0] for module in found} == set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from migrate_groups.cli.app import main",
+        "from migrate_groups.cli import app",
+        "from migrate_groups import cli",
+        "import migrate_groups.cli.app",
+        "import migrate_groups.cli.app as app",
+        "from ..cli import app",
+        "from .. import cli",
+        "def later():\n    from migrate_groups.cli import app",
+    ],
+)
+def test_an_import_from_above_is_seen_however_it_is_written(line):
+    """Absolute or relative, of a module or of a name in it, within a function."""
+    assert upward("plan.plan", ast.parse(line)) == {"cli"}
+    assert upward("cli.app", ast.parse(line)) == set()
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that a new Python has loaded after this code."""
+    program = f"import sys\nsys.argv = ['migrate-groups', '--help']\n{code}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True)
+    return set(done.stderr.split())
 
 
 def test_help_loads_nothing_slow():
     """``--help`` imports neither a Kafka client nor pyarrow nor pyspark."""
-    code = """
-import sys
-sys.argv = ["migrate-groups", "--help"]
-from migrate_groups.cli.app import main
-try:
-    main()
-except SystemExit:
-    pass
-slow = {"pyarrow", "pyspark", "kafka", "confluent_kafka", "tenacity", "numpy"} & set(sys.modules)
-assert not slow, slow
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=PACKAGE.parent, stdout=subprocess.DEVNULL)
+    loaded = loaded_by("from migrate_groups.cli.app import main\ntry: main()\nexcept SystemExit: pass")
+    assert "migrate_groups.cli.commands" in loaded
+    assert {"pyarrow", "pyspark", "kafka", "confluent_kafka", "tenacity", "numpy"} & loaded == set()
 
 
 def test_only_the_command_line_prints_exits_or_reads_the_environment():
-    """The library never prints, exits, or reads clock or environment behind the caller's back.
+    """The library never prints, exits, or reads clock or environment behind the caller's back."""
+    found = {module: callers_business(module, tree) for module, tree in modules().items()}
+    library = {module for module in found if module.partition(".")[0] not in ("cli", "demo")} - PROGRAMS
+    assert {module: found[module] for module in library if found[module]} == {}
+    assert {module for module in PROGRAMS if not found.get(module)} == set(), "exempt without a need"
 
-    Exempt: programs of their own, which other processes run (the witness's child, the sandbox's keeper, Spark's job);
-    and Spark's session, whose JVM takes its address from the environment alone.
-    """
-    programs = {"cluster/witness_child.py", "sandbox/keeper.py", "spark/job.py", "spark/session.py"}
-    wrong = []
-    for path in PACKAGE.rglob("*.py"):
-        name = str(path.relative_to(PACKAGE))
-        if name.startswith(("cli/", "demo/")) or name in programs or name == "__main__.py":
-            continue
-        source = path.read_text()
-        wrong += [
-            f"{name}: {word}"
-            for word in ("print(", "sys.exit", "os.environ", "datetime.now", "time.time(", "sys.std")
-            if word in source
-        ]
-    assert wrong == []
+
+@pytest.mark.parametrize(
+    ("source", "used"),
+    [
+        ("print(1)", "print"),
+        ("import sys\nsys.exit(1)", "sys.exit"),
+        ("from sys import exit as leave\nleave()", "sys.exit"),
+        ("import os\nos.environ['A']", "os.environ"),
+        ("from os import environ\nenviron.get('A')", "os.environ"),
+        ("import os as system\nsystem.getenv('A')", "os.getenv"),
+        ("from datetime import datetime\ndatetime.now()", "datetime.datetime.now"),
+        ("import datetime\ndatetime.datetime.now()", "datetime.datetime.now"),
+        ("import time\ntime.time()", "time.time"),
+        ("from time import time\ntime()", "time.time"),
+        ("import sys\nsys.stderr.write('')", "sys.stderr"),
+        ("import sys\n\ndef f(to=sys.stdout): ...", "sys.stdout"),
+        ("# print(1), os.environ\n'sys.exit'\nfootprint = 1\nself.time.time()", None),
+    ],
+)
+def test_what_is_the_callers_is_seen_under_any_name(source, used):
+    """Calls and attributes count, whatever they were imported as; words in comments, strings and other names do not."""
+    assert callers_business("plan.plan", ast.parse(source)) == ({used} if used else set())
 
 
 def test_every_test_says_what_behaviour_it_states():
     """Each test has a docstring."""
-    silent = [
-        f"{path.name}: {node.name}"
-        for path in (PACKAGE.parent / "tests").rglob("test_*.py")
+    tests = [
+        (path.name, node)
+        for path in (ROOT / "tests").rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
-    assert silent == []
+    assert [f"{name}: {node.name}" for name, node in tests if not ast.get_docstring(node)] == []
+    assert len(tests) > 500

@@ -6,15 +6,13 @@ import io
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
+from hypothesis import example, given
 from rich.console import Console
 
 from migrate_groups.cluster.ports import CommittedOffset
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.show import markdown, terminal
+from migrate_groups.show import comment, markdown, terminal
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 
@@ -44,7 +42,6 @@ TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
 
 @given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)
 @example(group="<b>&amp;</b>", source="`` `", reason="<img src=x> [a](b) **c**", cluster_id="a|b\\")
-@settings(deadline=None)
 def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reason, cluster_id):
     """Whatever a group is called, its name is one cell's code, reasons are plain text, and no element is added."""
     checks = (check(Verdict.WARN, reason=f"({reason})"),)
@@ -61,7 +58,6 @@ def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reaso
 
 
 @given(reason=TEXT, name=NAME)
-@settings(deadline=None)
 def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
     """Outside of code, where GitHub looks for them, no @ or # stands before a letter or a digit, and no link begins."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
@@ -144,31 +140,26 @@ def test_same_plan_same_bytes():
     assert markdown.plan(plan(change())) == markdown.plan(plan(change()))
 
 
-@pytest.mark.parametrize(("plan_file", "where"), [("plan.json", "plan.json has every"), (None, "--plan-out plan.json")])
-def test_a_large_plan_is_cut_with_counts_and_points_at_the_file(plan_file, where):
-    """50,000 partitions fit a comment: totals are whole, each group says how many more it has, and where they are."""
-    made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(25_000)))
-    text = markdown.plan(made, plan_file)
+def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
+    """10,000 partitions fit a comment: totals are whole, each group says how many more it has, and where they are."""
+    made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(5_000)))
+    text = markdown.plan(made, "plan.json")
     assert MOST / 2 < len(text) <= MOST
     page = Page(text)
-    assert where in MarkdownIt().renderInline(text.splitlines()[4]).replace("<code>", "").replace("</code>", "")
-    assert "50,000 partitions (50,000 create)" in text
+    assert text.splitlines()[4] == "**Cut to fit a comment**: `plan.json` has every partition."
+    assert markdown.plan(made).splitlines()[4].endswith(": `--plan-out plan.json` saves every partition.")
+    assert "10,000 partitions (10,000 create)" in text
     shown = [len(table) - 1 for table in page.tables[2:]]
-    assert [f"… and {25_000 - rows:,} partitions more" in text for rows in shown] == [True, True]
+    assert [f"… and {5_000 - rows:,} partitions more" in text for rows in shown] == [True, True]
     assert min(shown) >= 100
 
 
-@given(
-    groups=st.integers(1, 2_000),
-    partitions=st.sampled_from([1, 50]),
-    length=st.sampled_from([1, 100, 32_000]),
-    letter=st.sampled_from("a`|@<&\u202e漢😀"),
-    checks=st.integers(0, 15),
+@pytest.mark.parametrize("letter", "a`|@<&\u202e漢😀")
+@pytest.mark.parametrize(
+    ("groups", "partitions", "length", "checks"), [(1, 1, 1, 0), (300, 1, 100, 5), (20, 15, 3_000, 15)]
 )
-@example(groups=30, partitions=50, length=32_000, letter="&", checks=15)
-@settings(deadline=None, max_examples=10)
 def test_never_over_the_limit(groups, partitions, length, letter, checks):
-    """Thousands of groups, names and reasons of any length and script: never more than GitHub takes."""
+    """Hundreds of groups and partitions, names and reasons of any length and script: never more than GitHub takes."""
     name, topic = letter * length, "t" * 249
     made = plan(
         *(
@@ -180,20 +171,49 @@ def test_never_over_the_limit(groups, partitions, length, letter, checks):
                 after=2**63 - 1,
                 topic=topic,
             )
-            for number in range(min(groups, 30) if length * partitions > 100 else groups)
+            for number in range(groups)
             for partition in range(partitions)
         ),
         checks=(check(Verdict.REFUSE, reason=name),) * checks,
-        cluster_id=name,
+        cluster_id=letter * MOST,
     )
-    text = markdown.plan(made, name)
-    assert len(text.encode()) <= MOST
+    text = markdown.plan(made, letter * MOST)
+    assert len(text.encode()) <= 64_000 < MOST
     assert text.endswith(f"content `{made.content}`\n")
+
+
+@pytest.mark.parametrize(("most", "whole"), [(64_000, True), (64_001, False)])
+@pytest.mark.parametrize("letter", ["a", "é", "漢"])
+def test_the_limit_is_counted_in_bytes(most, whole, letter):
+    """A comment of 64,000 bytes is shown whole; one of 64,001 is rendered again, smaller."""
+    line_ends = len("\n\n\n")
+    many, rest = divmod(most - line_ends - len("first"), len(letter.encode()))
+    seen = []
+
+    def render(size):
+        seen.append(size)
+        return ["first", "", letter * many + "x" * rest] if size is comment.WHOLE else ["smaller"]
+
+    text = comment.fitting(render)
+    assert (len(text.encode()) == most) == whole
+    assert (text == "smaller\n") == (len(seen) == 2) == (not whole)
+
+
+def test_what_is_too_large_is_not_rendered_to_its_end():
+    """Once the blocks of a comment exceed the limit, the remaining ones are not rendered."""
+    rendered = []
+
+    def render(size):
+        for number in range(100):
+            rendered.append(number)
+            yield "x" * (1_000 if size is comment.WHOLE else 1)
+
+    comment.fitting(render)
+    assert rendered == [*range(64), *range(100)]
 
 
 @given(name=TEXT)
 @example(name="[bold]x[/]")
-@settings(deadline=None)
 def test_names_break_no_line_of_a_terminal_view(name):
     """A control character or a newline in a group's name stands escaped: the table keeps its lines."""
     console = Console(file=io.StringIO(), width=2_000, color_system=None)

@@ -49,7 +49,7 @@ def test_bootstrap_servers():
         *("..:9092", "a..b:9092", f"{'x' * 64}:9092", "a\udcff:9092", "a b:9092", "a\0:9092"),
         *("[::1:9092", "::1]:9092", "[]:9092", "[[::1]]:9092"),
     ):
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError, match=r"^not? (a )?bootstrap server: .*host:port"):
             ClientConfig(bootstrap_servers=wrong)
 
 

@@ -1,20 +1,39 @@
-"""The scripts that measure and compare say what they do."""
+"""The scripts beside the package: each starts, with the modules and names that it imports, and says what it takes."""
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = sorted(Path(__file__).parents[2].joinpath("scripts").glob("*.py"))
+# It takes three names and nothing else: bench_cutover starts it.
+WITHOUT_OPTIONS = {"bench_bare.py"}
 
 
-@pytest.mark.parametrize("name", ["bench_audit", "check_offsets_log"])
-def test_help(name):
-    """``--help`` is no number of records."""
-    command = [sys.executable, SCRIPTS / f"{name}.py", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: {name}.py")
+def outcome(script: Path, arguments: list[str], monkeypatch) -> int | str | None:
+    """Run a script to its end in this process, and return what it exits with."""
+    monkeypatch.setattr(sys, "argv", [str(script), *arguments])
+    monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    return ended.value.code
+
+
+@pytest.mark.parametrize("script", [each for each in SCRIPTS if each.name not in WITHOUT_OPTIONS], ids=lambda p: p.stem)
+def test_a_script_says_what_it_takes_and_refuses_the_rest(script, monkeypatch, capsys):
+    """``--help`` is exit 0 and shows the usage; an option that it lacks is exit 2 before anything is done."""
+    assert (outcome(script, ["--help"], monkeypatch) or 0) == 0
+    assert capsys.readouterr().out.startswith(f"usage: {script.name} ")
+    assert outcome(script, ["--no-such-option"], monkeypatch) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--no-such-option" in err or "the following arguments are required" in err
+
+
+@pytest.mark.parametrize("name", WITHOUT_OPTIONS)
+def test_a_script_without_options_can_be_imported(name):
+    """What it imports is there, and importing it does nothing."""
+    assert callable(runpy.run_path(str(SCRIPTS[0].with_name(name)))["main"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
@@ -57,7 +57,6 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS)
-@settings(deadline=None)
 def test_csv_and_parquet_load_back_what_was_saved(rows):
     """load(save(x)) = x, for names with quotes, NULs, newlines and any script, and for offsets up to 2^63 - 1."""
     snapshot = Snapshot.of_rows(rows)
@@ -68,7 +67,6 @@ def test_csv_and_parquet_load_back_what_was_saved(rows):
 
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='tg,0159"\n\r #-x', max_size=60).map(str.encode))
-@settings(deadline=None)
 def test_any_bytes_load_or_are_invalid_input(data):
     """Arbitrary bytes end in a snapshot or in a one-line error with exit code 2, never in anything else."""
     try:
@@ -79,7 +77,6 @@ def test_any_bytes_load_or_are_invalid_input(data):
 
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='[]="target.group\nsource,{} ', max_size=80).map(str.encode))
-@settings(deadline=None)
 def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
     """Arbitrary bytes as a split spec end in a spec or in exit code 2."""
     path = tmp_path_factory.mktemp("spec") / "split.toml"

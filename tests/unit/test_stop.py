@@ -74,10 +74,10 @@ def test_a_pending_commit_is_waited_for_as_a_member_is():
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     assert looks["big"].committed[TopicPartition("t", 0)].offset == 5
     clock = FakeClock()
-    with pytest.raises(PendingCommits):
+    with pytest.raises(PendingCommits, match="a commit is pending"):
         prove_stopped(Transacting(1_000_000), ["big"], clock, Wait(wait=60, settle=1))
     assert clock.slept == 60
-    with pytest.raises(PendingCommits):
+    with pytest.raises(PendingCommits, match="a commit is pending"):
         prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=0, settle=1))
 
 

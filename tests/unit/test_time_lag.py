@@ -22,6 +22,13 @@ NOW = milliseconds_of(FakeClock().now())
 FIRST = TopicPartition("t", 0)
 
 
+class Closed(InMemoryCluster):
+    """A cluster that lets nobody look into its logs: the times are those of the search alone."""
+
+    def first_records(self, spans):
+        raise NotAuthorized("not authorized: lacks Read on Topic 't'")
+
+
 def lagging(offset, *times, kind=InMemoryCluster):
     """A group at an offset of a partition whose records have these times, in seconds before now."""
     made = kind()
@@ -60,28 +67,45 @@ def test_the_oldest_record_left_has_the_age(offset, times, expected):
     assert time_lags(lagging(offset, *times)) == [expected]
 
 
-def test_any_log_in_order_of_time_is_searched_rightly():
+@pytest.mark.parametrize("kind", [InMemoryCluster, Closed])
+def test_any_log_in_order_of_time_is_searched_rightly(kind):
     """Logs at random, with many records of one time, some gone from the start: each offset has its record's time."""
     dice = random.Random(9)
-    for _ in range(60):
+    for _ in range(25):
         times = sorted(
             (dice.randrange(dice.choice([3, 100, 10**9])) for _ in range(dice.randrange(1, 12))), reverse=True
         )
         start = dice.randrange(len(times))
+        made = lagging(0, *times, kind=kind)
+        made.delete_records("t", 0, start)
         for offset in range(len(times)):
-            made = lagging(offset, *times)
-            made.delete_records("t", 0, start)
+            made.commit("g", FIRST, offset)
             assert time_lags(made) == [times[max(start, offset)]], (times, start, offset)
 
 
 def test_out_of_order_the_lag_is_never_less_than_shown():
-    """Logs in any order: the record at the offset is as old as is said, or older."""
+    """Logs in any order that can't be looked into: the record at the offset is as old as is said, or older."""
     dice = random.Random(9)
-    for _ in range(100):
+    younger = 0
+    for _ in range(20):
         times = [dice.randrange(10**6) for _ in range(8)]
+        made = lagging(0, *times, kind=Closed)
         for offset in range(8):
-            [lag] = time_lags(lagging(offset, *times))
+            made.commit("g", FIRST, offset)
+            [lag] = time_lags(made)
             assert lag <= times[offset]
+            younger += lag < times[offset]
+    assert younger > 50, "a record that stands behind a later one has the later one's time"
+
+
+@pytest.mark.parametrize("offset", range(8))
+def test_the_search_tells_milliseconds_apart(offset):
+    """Of records a millisecond after each other, each has its own time, and not its neighbour's."""
+    made = lagging(offset, kind=Closed)
+    for milliseconds in range(8, 0, -1):
+        made.produce("t", 0, 1, timestamp=NOW - milliseconds)
+    (found,) = with_time_lag(made, take_snapshot(made, ["g"], FakeClock())).snapshot.rows()
+    assert milliseconds_of(found.oldest_unconsumed_at) == NOW - 8 + offset
 
 
 def test_nothing_committed_and_nobody_to_ask_are_not_known():
@@ -124,11 +148,6 @@ def test_the_first_record_behind_markers_and_aborted_ones_counts():
 
 def test_without_read_markers_count_and_it_is_said():
     """A principal that may not look into the log has the marker's time, and a remark."""
-
-    class Closed(InMemoryCluster):
-        def first_records(self, spans):
-            raise NotAuthorized("not authorized: lacks Read on Topic 't'")
-
     made = lagging(0, kind=Closed)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)

@@ -59,6 +59,15 @@ def test_it_ends_when_every_partition_has_reached_its_end():
     assert lines[1:] == ["t: 9 of 13 left, 4/s, 2 s to go", "t: 5 of 13 left, 4/s, 1 s to go", "t: 13 done"]
 
 
+def test_the_rate_is_that_of_the_last_half_minute():
+    """Six records in the first second of thirty are 0.2 a second; once that second is longer ago, nothing moves."""
+    made = cluster()
+    idle = [lambda: None] * 31
+    arrival = [lambda: made.commit("replay", FIRST, 10), lambda: made.commit("replay", SECOND, 10)]
+    seen = follow(made, lambda: made.commit("replay", FIRST, 8), *idle, *arrival)
+    assert [seen[second].total.rate for second in (0, 1, 2, 30, 31)] == [None, 6, 3, 6 / 30, 0]
+
+
 def test_nothing_moves_has_no_time_left():
     """Where nobody consumes no time is foretold, and watching ends when its time is over, exit 3."""
     seen: list[Progress] = []
@@ -70,6 +79,16 @@ def test_nothing_moves_has_no_time_left():
         "t: 13 of 13 left",
         "t: 13 of 13 left, nothing moves",
     ]
+
+
+def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
+    """The last look is at the end of the time, not a whole second later; what has been reached is not left."""
+    made, seen = cluster(), []
+    clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
+    clock.slept = 1_000.0  # a clock begins anywhere
+    with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
+        watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
+    assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
 
 
 def test_a_tail_without_records_is_reached():
@@ -96,7 +115,7 @@ def test_a_tail_is_looked_into_now_and_then_only():
 
     made = cluster(Counting)
     moving = [lambda offset=offset: made.commit("replay", FIRST, offset) for offset in range(3, 10)]
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match="not finished after 25 s: 6 records left in 2 partitions"):
         follow(made, *moving, timeout=25)
     of_first = [number for number, each in enumerate(made.looked_at) if FIRST in each]
     assert len(of_first) == 2
@@ -130,7 +149,10 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
     """Its committed offset is known all the same; a topic that is gone can't be reached."""
     made = cluster()
+    made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
+    whole = {FIRST: range(10)}
+    assert follow(made, lambda: made.commit("replay", FIRST, 10), spans=whole)[0].total.left == 10
     assert follow(made, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10)))[-1].reached
     made = cluster()
     with pytest.raises(Refused, match="topic t does not exist any more"):
@@ -140,9 +162,9 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
 def test_a_group_that_is_not_there_or_goes_is_not_found():
     """A mistyped group, and one that is deleted meanwhile."""
     made = cluster()
-    with pytest.raises(GroupNotFound):
+    with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
-    with pytest.raises(GroupNotFound):
+    with pytest.raises(GroupNotFound, match="'replay' does not exist"):
         follow(made, lambda: made.delete_group("replay"))
 
 

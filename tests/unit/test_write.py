@@ -357,7 +357,7 @@ def test_a_commit_of_the_old_group_that_goes_back_is_seen_by_the_guard():
     assert "t-0 3 → 1 (2 records back)" in seen
 
 
-def test_fifty_thousand_partitions_are_written_in_requests_that_fit():
+def test_thousands_of_partitions_are_written_in_requests_that_fit():
     """Each request stays within half of what one batch of the offsets topic holds, whatever the metadata; none is lost.
 
     The formula is that of the broker's records, measured: 14,000 partitions without metadata passed, 15,000 failed.
@@ -372,11 +372,12 @@ def test_fifty_thousand_partitions_are_written_in_requests_that_fit():
 
     made = Counting()
     for topic in ("t" * 249, "u"):
-        made.create_topic(topic, 25_000)
-        for number in range(25_000):
+        made.create_topic(topic, 4_000)
+        for number in range(4_000):
             made.commit("old", TopicPartition(topic, number), 0, metadata="m" * 4096 if number % 100 == 0 else "")
     receipt, _ = run(made)
-    assert len(receipt.entries) == 50_000
+    assert len(receipt.entries) == 8_000
     assert set(outcomes(receipt)) == {Outcome.CONFIRMED}
     assert max(sizes) <= 500_000
-    assert len(sizes) > 20
+    assert min(sizes[:-1]) > 495_000
+    assert len(sizes) == 4

@@ -1,0 +1,48 @@
+"""``audit``: what can't be proved on this cluster is said before anything is read."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from migrate_groups.cli import audit
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import OFFSETS_TOPIC
+from tests.support.connected import MIGRATE, Connected
+
+
+class Another(InMemoryCluster):
+    """Not the cluster that the receipt is of."""
+
+    def cluster_id(self) -> str:
+        return "another"
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    """The command line after a migration, with the log of the offsets topic of ``cli.cluster``, which nobody reads."""
+    made = Connected(tmp_path, monkeypatch)
+    made.cluster.create_topic(OFFSETS_TOPIC, 50)
+    made(*MIGRATE)
+
+    @contextmanager
+    def open_offsets_topic(_):
+        yield made.cluster, None
+
+    monkeypatch.setattr(audit, "open_offsets_topic", open_offsets_topic)
+    return made
+
+
+def test_a_receipt_of_another_cluster_is_refused(cli):
+    """The same names on another cluster are other groups: exit 2, with both ids."""
+    ours, cli.cluster = cli.cluster.cluster_id(), Another()
+    refusal = cli.fails("audit", "split.toml.run", code=2)
+    assert refusal == f"error: this is cluster another; the receipt is of cluster {ours}"
+
+
+def test_an_offsets_topic_with_other_partitions_proves_nothing(cli):
+    """Groups are in other partitions of the log then: exit 7, with both numbers."""
+    cli.cluster.delete_topic(OFFSETS_TOPIC)
+    cli.cluster.create_topic(OFFSETS_TOPIC, 25)
+    assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
