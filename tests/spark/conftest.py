@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate_groups.spark.session import local_session
 from migrate_groups.spark.snapshots import SNAPSHOT
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
@@ -28,14 +27,6 @@ DEFAULTS: dict[str, Any] = {
     "log_start_offset": 0,
     "log_end_offset": 150,
 }
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of all these tests."""
-    settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
-    with local_session(small=True, settings=settings) as session:
-        yield session
 
 
 @pytest.fixture
