@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.spark.snapshots import SNAPSHOT
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
 DEFAULTS: dict[str, Any] = {
@@ -34,7 +35,7 @@ def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
     """Makes a snapshot of rows that are given by what is special about them."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
-        return spark.createDataFrame([tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
+        return frame(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
 
     return make
 

@@ -19,6 +19,7 @@ from migrate_groups.spark.audit import (
     of_groups,
 )
 from migrate_groups.spark.offsets_log import RAW, decode
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FENCE = 100
@@ -66,11 +67,11 @@ class Tables:
             for offset, deed in enumerate(case.deeds, start=FENCE):
                 record = self.record(number, deed)
                 rows += [(number, offset, NOON + timedelta(seconds=offset), *record)] if record else []
-        raw = spark.createDataFrame(rows, RAW)
+        raw = frame(spark, rows, RAW)
         log = decode(raw).localCheckpoint()
-        self.given, self.groups = spark.createDataFrame(given, HANDED_OVER), spark.createDataFrame(groups, GROUPS)
+        self.given, self.groups = frame(spark, given, HANDED_OVER), frame(spark, groups, GROUPS)
         self.records = of_groups(log, self.groups)
-        self.evidence = evidence(raw, log, spark.createDataFrame(ranges, RANGES))
+        self.evidence = evidence(raw, log, frame(spark, ranges, RANGES))
 
     @staticmethod
     def record(number: int, deed: Any) -> tuple[str, bytes, bytes | None] | None:

@@ -16,6 +16,7 @@ from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, h
 from migrate_groups.spark.history_job import History, run_history
 from migrate_groups.spark.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -51,11 +52,11 @@ def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
         for number, (hours, group, topic, partition, offset) in enumerate(deeds)
     ]
     if str(deeds) not in _COMMITS:  # decoded once for all tests
-        _COMMITS[str(deeds)] = commits(decode(spark.createDataFrame(rows, RAW))).localCheckpoint()
+        _COMMITS[str(deeds)] = commits(decode(frame(spark, rows, RAW))).localCheckpoint()
     made = _COMMITS[str(deeds)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
-    return made, spark.createDataFrame([*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
+    return made, frame(spark, [*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
 
 
 def nobody(spark: SparkSession) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.spark.offsets_log import KINDS, RAW, decode
+from tests.support.frames import frame
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
 RECORDED = {
@@ -32,19 +33,20 @@ def landed(spark: SparkSession) -> Land:
     """Makes a landed log of keys and values."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
-        return spark.createDataFrame(as_landed(records, kind), RAW)
+        return frame(spark, as_landed(records, kind), RAW)
 
     return make
 
 
 def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any, ...]]:
+    """Return rows of `RAW` with these keys and values, in partition 3."""
     return [(3, number, NOON, kind, key, value) for number, (key, value) in enumerate(records)]
 
 
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
     """The recorded records, decoded, by their name."""
-    found = decode(spark.createDataFrame(as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
+    found = decode(frame(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
 
@@ -137,7 +139,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     ]
     found = []
     for session in (spark, compiled):
-        rows = decode(session.createDataFrame(as_landed(fuzzed), RAW))
+        rows = decode(frame(session, as_landed(fuzzed), RAW))
         everything = rows.select(F.xxhash64(*rows.columns).alias("hash"), "problem").groupBy(
             F.isnull("problem").alias("sound")
         )
