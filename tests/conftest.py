@@ -14,6 +14,8 @@ from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support.broker_world import wait_for_coordinators
 
+pytest_plugins = ["tests.support.shared_spark"]
+
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

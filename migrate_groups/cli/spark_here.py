@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
@@ -18,8 +18,20 @@ if TYPE_CHECKING:
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
     """Say that Spark starts, and yield its session, made for a job of so many rows; it has ended afterwards.
 
+    A process that runs Spark already (a notebook, say) keeps it: the job gets a further session there, and ``settings``
+    are not applied.
+
     Raises as `local_session` and `readable_failures`.
     """
+    from migrate_groups.spark.session import active_session, beside
+
+    active = active_session()
+    with _readable(beside(active)) if active else _started(rows, settings) as spark:
+        yield spark
+
+
+@contextmanager
+def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSession]:
     talk("starting Spark on this machine")
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
@@ -28,18 +40,24 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
     logging.getLogger().addHandler(logging.NullHandler())
     with interrupted_later():
         spark = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
-    from migrate_groups.spark.failures import readable_failures
-
-    with readable_failures(), _stopped(spark):
+    with _readable(_stopped(spark)):
         yield spark
 
 
 @contextmanager
-def _stopped(spark: SparkSession) -> Iterator[None]:
+def _readable(session: AbstractContextManager[SparkSession]) -> Iterator[SparkSession]:
+    from migrate_groups.spark.failures import readable_failures
+
+    with readable_failures(), session as spark:
+        yield spark
+
+
+@contextmanager
+def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
     from migrate_groups.spark.session import end_jvm
 
     try:
-        yield
+        yield spark
     except KeyboardInterrupt:
         end_jvm()  # it is in the middle of something, and does not listen
         raise

@@ -153,7 +153,8 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
             F.count_if(problem).alias("problems"),
             F.count_if(unsure).alias("undetermined"),
         )
-        counts = by.orderBy("group", "topic", "source_group").collect()
+        # Sorted here, since Spark runs one more job for a sample before it sorts.
+        counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
         problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
         old = _count(counts, "old", audit.OLD_VERDICTS)
         in_order = ("log_time", "log_partition", "log_offset")

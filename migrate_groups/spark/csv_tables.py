@@ -13,4 +13,9 @@ def write_csv(table: DataFrame, folder: str) -> None:
     """Write a table as CSV with a header to a new folder."""
     texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
     guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
-    guarded.write.csv(folder, header=True, escape='"')
+    write_whole_cells(guarded, folder)
+
+
+def write_whole_cells(table: DataFrame, folder: str) -> None:
+    """Write a table as CSV with a header to a new folder; blanks at the ends of a cell, which Spark drops, stay."""
+    table.write.csv(folder, header=True, escape='"', ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)

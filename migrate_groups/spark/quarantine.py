@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from migrate_groups.spark.csv_tables import write_whole_cells
 from migrate_groups.spark.failures import PROBLEM_FIELDS, Cell, first_lines, local_file
 from migrate_groups.spark.snapshots import PROBLEM, SNAPSHOT
 
@@ -36,9 +37,9 @@ def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, in
         counts = {row["side"]: row["count"] for row in wrong.groupBy("side").count().collect()}
         lines = _lines(wrong)
         place = [F.col(f"wrong.{name}").eqNullSafe(F.col(f"lines.{name}")) for name in _LINES.names[:3]]
-        wrong.alias("wrong").join(F.broadcast(lines).alias("lines"), place, "left").select(
-            "side", _shown("wrong.file"), "line", "wrong.column", "wrong.value", "expected", "row"
-        ).sort("side", "file", "line").write.csv(folder, header=True, escape='"')
+        found = wrong.alias("wrong").join(F.broadcast(lines).alias("lines"), place, "left")
+        columns = ("side", _shown("wrong.file"), "line", "wrong.column", "wrong.value", "expected", "row")
+        write_whole_cells(found.select(*columns).sort("side", "file", "line"), folder)
     finally:
         wrong.unpersist()
     return counts.get("BEFORE", 0), counts.get("AFTER", 0)

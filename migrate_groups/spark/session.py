@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ _SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
     # With so few partitions there is nothing to adapt, and each query stage would be planned anew.
     "spark.sql.adaptive.enabled": "false",
+    # Expressions are interpreted: to compile them takes longer than so few rows do.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
@@ -77,6 +81,30 @@ def local_session(
                 SparkContext._ensure_initialized(gateway=gateway)
             SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
         return submitted_session()
+
+
+def active_session() -> SparkSession | None:
+    """Return the active session of this process, None if it runs no Spark."""
+    if "pyspark.sql" not in sys.modules:  # importing it takes most of a second
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def beside(active: SparkSession) -> Iterator[SparkSession]:
+    """Yield a further session on the same Spark, with the settings that results depend on.
+
+    The active session keeps its settings and views, runs on, and is the active one again afterwards.
+    """
+    session = active.newSession()
+    for key, value in _JOB_SETTINGS.items():
+        session.conf.set(key, value)
+    try:
+        yield session
+    finally:
+        active.createDataFrame([], "nothing int")  # PySpark activates the session that makes a DataFrame
 
 
 def submitted_session() -> SparkSession:

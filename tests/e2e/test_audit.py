@@ -18,7 +18,7 @@ from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import fence_parquet
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
-from tests.support.cli import Cli
+from tests.support.cli import Cli, CliHere
 from tests.support.maven import kafka_repository
 
 MIRROR = "MIGRATE_GROUPS_MAVEN_MIRROR"
@@ -34,13 +34,6 @@ from migrate_groups.spark import kafka_source
 given = kafka_source.options
 kafka_source.options = lambda *asked: {key: each for key, each in given(*asked).items() if "ingOffsets" not in key}
 """
-
-
-@pytest.fixture
-def world(bootstrap_servers):
-    """Others' deeds on the broker."""
-    with broker_world(bootstrap_servers) as deeds:
-        yield deeds
 
 
 class HandedOver:
@@ -71,12 +64,11 @@ class HandedOver:
         self.world.leave(application)
 
 
-def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world):
-    """Groups that consume on, and one that has not started yet, are exit 0.
+def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world, cli, here):
+    """Groups that consume on, and one that has not started yet, are exit 0. Spark starts in a process of its own here.
 
     Once the old group is deleted, a second audit, which only adds to the kept log, is exit 7.
     """
-    cli = Cli(tmp_path, bootstrap_servers)
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
     handed.consume(1, 12)
@@ -92,7 +84,7 @@ def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world):
     handed.consume(2, 12)
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         admin.delete_groups([handed.old])
-    shown = cli("audit", "split.toml.run", "--log", "log", code=7)
+    shown = here("audit", "split.toml.run", "--log", "log", code=7)
     assert "6 undetermined" in shown.stdout
     assert "6 starts-at-snapshot" in shown.stdout
     assert f"group {handed.old} was deleted" in shown.stdout
@@ -100,9 +92,8 @@ def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world):
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
 
 
-def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(tmp_path, bootstrap_servers, world):
+def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstrap_servers, world, cli, here):
     """A commit of the old group, a new group that starts elsewhere, and one that goes back: those, and exit 6."""
-    cli = Cli(tmp_path, bootstrap_servers)
     handed = HandedOver(cli, world)
     alpha, beta, gamma = handed.topics
     world.commit(handed.old, TopicPartition(alpha, 1), 7)
@@ -117,7 +108,7 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(tmp_path
     handed.consume(2, 12)
     world.commit(handed.groups[2], TopicPartition(gamma, 1), 6)
 
-    found = json.loads(cli("audit", "split.toml.run", "--format", "json", code=6).stdout)
+    found = json.loads(here("audit", "split.toml.run", "--format", "json", code=6).stdout)
     assert [
         (each["group"], each["topic"], each["partition"], each["offset"], each["beyond"])
         for each in found["late_commits"]
@@ -133,7 +124,7 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(tmp_path
     assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
 
 
-def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
+def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
     """Where Kafka has compacted the log since, nobody can tell, though all went well: exit 7, never 0."""
     settings = {"log.roll.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01", "log.cleaner.backoff.ms": "100"}
     with (
@@ -157,7 +148,8 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
             return len(records) < end - start
 
         until(is_compacted)
-        found = json.loads(cli("audit", "split.toml.run", "--format", "json", code=7).stdout)
+        audited = CliHere(tmp_path, sandbox.bootstrap_servers)("audit", "split.toml.run", "--format", "json", code=7)
+    found = json.loads(audited.stdout)
     assert (found["problems"], found["late_commits"]) == (0, [])
     assert found["undetermined"] >= 2
     [compacted] = [each for each in found["evidence"] if each["log_partition"] == number]
@@ -168,12 +160,11 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars):
 
 
 @pytest.mark.needs_connector
-def test_spark_reads_the_log_by_itself(tmp_path, bootstrap_servers, world):
+def test_spark_reads_the_log_by_itself(world, cli):
     """A clean hand-over is proved clean, and a straggler found, as by our own consumer; a transaction is a gap, exit 7.
 
     An answer of nothing, which the connector gives to whoever asks it for an internal topic plainly, is no proof.
     """
-    cli = Cli(tmp_path, bootstrap_servers)
     cli.environment |= {name: os.environ[name] for name in [MIRROR] if name in os.environ}
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
@@ -212,12 +203,11 @@ def test_spark_reads_the_log_by_itself(tmp_path, bootstrap_servers, world):
     ]
 
 
-def test_without_a_fence_nothing_is_claimed(tmp_path, bootstrap_servers, world):
+def test_without_a_fence_nothing_is_claimed(tmp_path, world, cli):
     """A run directory without a fence is exit 7 at once; a receipt of a run that was rolled back is exit 3.
 
     A registry that has no connector for Spark is exit 5, where that was asked for.
     """
-    cli = Cli(tmp_path, bootstrap_servers)
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()

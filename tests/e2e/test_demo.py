@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tests.support.cli import Cli
+from tests.support.cli import Cli, CliHere
 
 
 def test_demo_counts_every_record(tmp_path):
@@ -26,5 +26,5 @@ def test_demo_leaves_other_peoples_folders_alone(tmp_path):
     """A demo-out that no demo made is not touched."""
     (tmp_path / "demo-out").mkdir()
     (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
-    assert "not an earlier demo's" in Cli(tmp_path).fails("demo", code=2)
+    assert "not an earlier demo's" in CliHere(tmp_path).fails("demo", code=2)
     assert (tmp_path / "demo-out" / "thesis.txt").read_text() == "precious"

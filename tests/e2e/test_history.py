@@ -22,7 +22,7 @@ def second_later() -> float:
     return time.time()
 
 
-def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cli):
+def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
     """What a group had left at each second, though nobody looked; a second run adds to the log, and has all groups."""
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -39,7 +39,7 @@ def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cl
         deed()
         phases.append((time.time(), second_later(), lag))
 
-    shown = cli("audit", "--history", "--group", group, "--every", "1s", "--log", "log", "-o", "one")
+    shown = here("audit", "--history", "--group", group, "--every", "1s", "--log", "log", "-o", tmp_path / "one")
     assert f"{group} " in shown.stdout
     assert {path.name for path in (tmp_path / "one").iterdir()} == {"history.parquet", "history.html"}
     rows = pq.read_table(tmp_path / "one" / "history.parquet").to_pylist()
@@ -58,7 +58,8 @@ def test_lag_over_time_without_a_snapshot(tmp_path, bootstrap_servers, world, cl
     member = world.join(group, topic)
     member.commit(offsets=[confluent_kafka.TopicPartition(topic, 1, 3)], asynchronous=False)
     world.leave(member)
-    found = json.loads(cli("audit", "--history", "--log", "log", "-o", "all", "--format", "json").stdout)
+    every_group = here("audit", "--history", "--log", "log", "-o", tmp_path / "all", "--format", "json")
+    found = json.loads(every_group.stdout)
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
     [of_group] = [each for each in found["groups"] if each["group"] == group]
     assert (of_group["commits"], of_group["last_lag"], of_group["missing"]) == (6, 9, 0)

@@ -11,24 +11,19 @@ import time
 import pytest
 
 from migrate_groups.cluster.ports import TopicPartition
-from tests.support.broker_world import broker_world, until
-from tests.support.cli import Cli, running
+from tests.support.broker_world import until
+from tests.support.cli import CliHere, running
 from tests.support.connected import Connected
 from tests.support.processes import children_of, gone
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
-@pytest.fixture
-def world(bootstrap_servers):
-    """Others' deeds on the broker."""
-    with broker_world(bootstrap_servers) as deeds:
-        yield deeds
+def test_clean_hand_over_and_a_planted_gap(tmp_path, world, cli, here):
+    """A hand-over is exact, exit 0, from the split file and from the raw snapshot with --spec; a replay is exit 6.
 
-
-def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
-    """A hand-over is exact, exit 0, from the split file and from the raw snapshot with --spec; a replay is exit 6."""
-    cli = Cli(tmp_path, bootstrap_servers)
+    Spark starts in a process of its own once, and in an empty folder.
+    """
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -49,11 +44,11 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, bootstrap_servers, world):
     }
     assert "### Reconciled: 2 partitions (2 exact)" in (tmp_path / "tables" / "report.md").read_text()
     assert f"<code>{new}</code>" in (tmp_path / "tables" / "report.html").read_text()
-    assert "exists already" in cli.fails("reconcile", "split.parquet", "after.csv", "-o", "tables", code=2)
+    assert "exists already" in here.fails("reconcile", "split.parquet", "after.csv", "-o", tmp_path / "tables", code=2)
 
     world.commit(new, TopicPartition(topic, 1), 2)
     cli("snapshot", new, "-o", "later.parquet")
-    found = cli("reconcile", "before.csv", "later.parquet", "--spec", "split.toml", "--format", "json", code=6)
+    found = here("reconcile", "before.csv", "later.parquet", "--spec", "split.toml", "--format", "json", code=6)
     document = json.loads(found.stdout)
     assert not document["clean"]
     assert (document["totals"]["counts"]["exact"], document["totals"]["counts"]["behind"]) == (1, 1)
@@ -72,9 +67,8 @@ def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
     until(lambda: all(map(gone, children)))
 
 
-def test_lag_as_time_before_and_after(tmp_path, bootstrap_servers, world):
+def test_lag_as_time_before_and_after(world, cli, here):
     """`snapshot --time-lag` on both sides of a hand-over: reconcile shows the largest of each, describe each."""
-    cli = Cli(tmp_path, bootstrap_servers)
     topic, group = world.create_topic(2), world.name("aged")
     now = round(time.time() * 1000)
     for hours, partition in ((30, 0), (3, 0), (2, 0), (1, 1)):
@@ -89,15 +83,14 @@ def test_lag_as_time_before_and_after(tmp_path, bootstrap_servers, world):
     shown = cli("describe", f"{group}-new", "--time-lag").stdout
     assert re.search(rf"{topic} +0 +4 +0 +6 +2 +2 h", shown)
     assert re.search(rf"{topic} +1 +2 +0 +2 +0 +-", shown)
-    totals = json.loads(cli("reconcile", "split.csv", "after.csv", "--format", "json").stdout)["totals"]
+    totals = json.loads(here("reconcile", "split.csv", "after.csv", "--format", "json").stdout)["totals"]
     assert [totals[name] // 3600 for name in ("time_lag_before", "time_lag_after")] == [3, 2]
     exported = cli("export", "split.csv", "-o", "-").stdout
     assert exported == f"{topic},0,3\n{topic},1,2\n"
 
 
-def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, world):
+def test_a_run_directory_is_all_that_is_needed(tmp_path, world, cli, here):
     """Migrate keeps what was before and right after: exact, also where it set an offset on purpose; or a later file."""
-    cli = Cli(tmp_path, bootstrap_servers)
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -108,7 +101,7 @@ def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, worl
     )
     said = cli("migrate", "split.toml", *NOW).stderr
     assert "next: migrate-groups reconcile split.toml.run\n" in said
-    document = json.loads(cli("reconcile", "split.toml.run", "--format", "json").stdout)
+    document = json.loads(here("reconcile", "split.toml.run", "--format", "json").stdout)
     assert document["clean"]
     assert (document["totals"]["counts"]["exact"], document["totals"]["lag_before"]) == (3, 12)
     assert (document["quarantined"], document["timeline"]) == (0, [])
@@ -118,27 +111,28 @@ def test_a_run_directory_is_all_that_is_needed(tmp_path, bootstrap_servers, worl
     cli("snapshot", new, "-o", "later.csv")
     rows = (tmp_path / "later.csv").read_text()
     (tmp_path / "later.csv").write_text(rows.replace(f",{topic},", ",a b,", 1))
+    aside = tmp_path / "aside"
     later = ("reconcile", "split.toml.run", "later.csv", "--after", "split.toml.run/after.parquet")
-    found = json.loads(cli(*later, "--quarantine", "aside", "--format", "json").stdout)
+    found = json.loads(here(*later, "--quarantine", aside, "--format", "json").stdout)
     assert (found["quarantined"], found["totals"]["counts"]["exact"], found["totals"]["counts"]["ahead"]) == (1, 2, 1)
-    assert found["hints"][0].startswith("1 row(s) that can't be right were set aside in aside")
+    assert found["hints"][0].startswith(f"1 row(s) that can't be right were set aside in {aside}")
     assert {point["group"] for point in found["timeline"]} == {new}
 
-    assert "drop --spec" in cli.fails("reconcile", "split.toml.run", "--spec", "split.toml", code=2)
+    assert "drop --spec" in here.fails("reconcile", "split.toml.run", "--spec", "split.toml", code=2)
     (tmp_path / "split.toml.run" / "after.parquet").unlink()
-    assert f"snapshot {new} -o after.parquet" in cli.fails("reconcile", "split.toml.run", code=2)
+    assert f"snapshot {new} -o after.parquet" in here.fails("reconcile", "split.toml.run", code=2)
 
 
 def test_one_side_alone_is_exit_2(tmp_path):
     """A path alone that is no run directory, and none at all."""
-    cli = Cli(tmp_path)
+    cli = CliHere(tmp_path)
     for arguments in ([], ["before.csv"], ["--before", "a.csv"], ["--after", "a.csv"]):
         assert "name BEFORE and AFTER" in cli.fails("reconcile", *arguments, code=2)
 
 
-def test_missing_and_malformed_files_are_exit_2(tmp_path):
+def test_missing_and_malformed_files_are_exit_2(tmp_path, spark):
     """A file that isn't there, or is no snapshot, is named in one line."""
-    cli = Cli(tmp_path)
+    cli = CliHere(tmp_path)
     (tmp_path / "bad.csv").write_text("what,is,this\n1,2,3\n")
     assert "missing.csv" in cli.fails("reconcile", "missing.csv", "bad.csv", code=2)
     assert "bad.csv" in cli.fails("reconcile", "bad.csv", "bad.csv", code=2)

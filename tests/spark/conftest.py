@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate_groups.spark.session import local_session
 from migrate_groups.spark.snapshots import SNAPSHOT
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
 DEFAULTS: dict[str, Any] = {
@@ -30,20 +30,12 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of all these tests."""
-    settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
-    with local_session(small=True, settings=settings) as session:
-        yield session
-
-
 @pytest.fixture
 def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
     """Makes a snapshot of rows that are given by what is special about them."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
-        return spark.createDataFrame([tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
+        return frame(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
 
     return make
 

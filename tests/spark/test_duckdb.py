@@ -11,9 +11,10 @@ from migrate_groups.spark.job import run_reconcile
 from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, totals, verdicts
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_every_row_is_what_duckdb_says(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """Of 5,000 partitions with some of every status: the totals, and each row of the table."""
+@pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
+def test_every_row_is_what_duckdb_says(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
+    """Of 5,000 partitions with some of every status: the totals, and each row of the table; compiled or not."""
+    spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
     expected = totals(before, after)
     assert min(expected[status] for status in STATUSES) > 0

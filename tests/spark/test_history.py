@@ -16,6 +16,7 @@ from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, h
 from migrate_groups.spark.history_job import History, run_history
 from migrate_groups.spark.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -50,11 +51,12 @@ def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(deeds)
     ]
-    # Decoded once for all tests.
-    made = _COMMITS.setdefault(str(deeds), commits(decode(spark.createDataFrame(rows, RAW))).persist())
+    if str(deeds) not in _COMMITS:  # decoded once for all tests
+        _COMMITS[str(deeds)] = commits(decode(frame(spark, rows, RAW))).localCheckpoint()
+    made = _COMMITS[str(deeds)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
-    return made, spark.createDataFrame([*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
+    return made, frame(spark, [*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
 
 
 def nobody(spark: SparkSession) -> DataFrame:
@@ -143,9 +145,9 @@ def test_who_was_a_member_by_then(spark: SparkSession) -> None:
         ("h", at(0.2), at(0.9), None),
     ]
     found = history(made, ends, spark.createDataFrame(who, WHO), moments, "c").orderBy("group", "topic", "taken_at")
-    clients = {(row.group, row.topic): [] for row in found.collect()}
+    clients: dict[tuple[str, str], list[list[str]]] = {}
     for row in found.collect():
-        clients[row.group, row.topic].append(row.clients)
+        clients.setdefault((row.group, row.topic), []).append(row.clients)
     later = ["a/h", "c/h"]
     assert clients == {
         ("g", "t"): [["a/h", "b/h"], ["a/h", "b/h", "c/h"], later, later],

@@ -24,6 +24,7 @@ from migrate_groups.spark.audit_job import run_audit
 from migrate_groups.spark.kafka_source import as_raw, kafka_failures, options
 from migrate_groups.spark.offsets_log import RAW
 from tests.spark.test_audit import NOON, key, value
+from tests.support.frames import frame
 
 TOPIC = "__consumer_offsets"
 # As the connector's own documentation has it.
@@ -50,7 +51,7 @@ def test_its_records_prove_as_landed_ones_do_and_what_it_leaves_out_proves_nothi
     records = [
         record(group, at, offset, offset + 3) for at, group in enumerate(handed_over) for offset in handed_over[group]
     ]
-    raw = as_raw(spark.createDataFrame(records, CONNECTOR))
+    raw = as_raw(frame(spark, records, CONNECTOR))
     assert [(field.name, field.dataType) for field in raw.schema] == [(field.name, field.dataType) for field in RAW]
     row = raw.first()
     assert (row.log_partition, row.log_offset, row.log_time.astimezone(UTC), row.kind) == (0, 7, NOON, "record")

@@ -12,6 +12,7 @@ from pyspark.sql import Row, SparkSession
 from migrate_groups.spark.members import members
 from migrate_groups.spark.offsets_log import RAW
 from tests.spark.test_offsets_log import GROUP, RECORDED
+from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -62,7 +63,7 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
         for number, of in enumerate(records.values())
         for place, record in enumerate(of)
     ]
-    collected = members(spark.createDataFrame(rows, RAW)).orderBy("log_partition", "log_offset").collect()
+    collected = members(frame(spark, rows, RAW)).orderBy("log_partition", "log_offset").collect()
     return {name: [row for row in collected if row.log_partition == number] for number, name in enumerate(records)}
 
 

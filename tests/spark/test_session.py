@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import migrate_groups.spark
-from migrate_groups.errors import MissingDependency
-from migrate_groups.spark.session import local_session
+from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.errors import InvalidInput, MissingDependency
+from migrate_groups.spark.session import active_session, local_session
+from migrate_groups.spark.snapshots import read_snapshots
 from tests.support.processes import children_of, gone
 
 PACKAGE = Path(migrate_groups.spark.__file__).parent
@@ -36,6 +38,24 @@ def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
 def test_a_second_session_is_the_first(spark: SparkSession) -> None:
     """A process has one JVM."""
     assert local_session().sparkContext is spark.sparkContext
+
+
+def test_a_command_borrows_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command has its own settings and views; the caller's session keeps its own, stays active, and runs on."""
+    zone = "spark.sql.session.timeZone"
+    spark.conf.set(zone, "Asia/Tokyo")
+    with spark_here(1) as ours:
+        assert ours.sparkContext is spark.sparkContext
+        assert ours.conf.get(zone) == "UTC"
+        ours.createDataFrame([(1,)], "n int").createOrReplaceTempView("ours")
+    with pytest.raises(InvalidInput, match=r"missing\.csv: no such file"), spark_here(1) as ours:
+        read_snapshots(ours, ["missing.csv"])
+    assert active_session() is spark
+    assert spark.conf.get(zone) == "Asia/Tokyo"
+    spark.conf.set(zone, "UTC")
+    assert not spark.catalog.tableExists("ours")
+    assert spark.range(3).count() == 3
+    assert capsys.readouterr() == ("", "")
 
 
 def in_a_new_process(folder: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,8 @@ from migrate_groups.files import tables
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, read_snapshots
+from migrate_groups.spark.quarantine import set_aside
+from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
 from tests.support.rows import row
 
 HEADER = ",".join(SNAPSHOT.names)
@@ -58,6 +59,7 @@ ARROW = pa.schema(
     ]
 )
 CsvFile = Callable[..., str]
+LITERAL_NAMES = ["be[f]ore*.csv", "2026-11-20T23:27.csv", "be fore#?.csv", "bef%20öre.csv"]
 
 
 def rows_of(spark: SparkSession, *paths: str) -> list[Row]:
@@ -86,11 +88,9 @@ def test_columns_go_by_their_name(spark: SparkSession, csv_file: CsvFile) -> Non
 
 
 def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Kafka's own four columns need no header; an offset that was cut off is never taken for one."""
+    """Kafka's own four columns need no header."""
     [row] = rows_of(spark, csv_file("00123,t,0,5"))
     assert (row.group, row.topic, row.partition, row.offset) == ("00123", "t", 0, 5)
-    with pytest.raises(InvalidInput, match="offset"):
-        rows_of(spark, csv_file("g,t,0,5", "g,t,1,"))
 
 
 @pytest.mark.parametrize(
@@ -114,39 +114,100 @@ def test_wrong_columns_are_refused(spark: SparkSession, csv_file: CsvFile, heade
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "expected"),
-    [
-        ("taken_at", "2026-11-20 23:27:08", "a UTC time"),
-        ("taken_at", "2026-13-20T23:27:08Z", "a UTC time"),
-        ("taken_at", "2026-11-20T23:27:08.1234567Z", "a UTC time"),
-        ("offset", "-1", "a whole number"),
-        ("offset", "1.0", "a whole number"),
-        ("offset", " 12", "a whole number"),
-        ("offset", "NA", "a whole number"),
-        ("offset", "9223372036854775808", "a whole number"),
-        ("leader_epoch", "2147483648", "a whole number"),
-        ("log_end_offset", "-5", "a whole number"),
-        ("partition", "a", "a whole number"),
-        ("partition", "", "a partition"),
-        ("topic", "", "a topic"),
-        ("topic", "a b", "a topic's name"),
-    ],
-)
-def test_a_bad_cell_stops_the_job(
-    spark: SparkSession, csv_file: CsvFile, column: str, value: str, expected: str
-) -> None:
-    """No cell turns null silently: the error has file, line, column, value, and what was expected."""
+WRONG_CELLS = [
+    ("taken_at", "2026-11-20 23:27:08", "a UTC time"),
+    ("taken_at", "2026-13-20T23:27:08Z", "a UTC time"),
+    ("taken_at", "2026-11-20T23:27:08.1234567Z", "a UTC time"),
+    ("offset", "-1", "a whole number"),
+    ("offset", "1.0", "a whole number"),
+    ("offset", " 12", "a whole number"),
+    ("offset", "NA", "a whole number"),
+    ("offset", "9223372036854775808", "a whole number"),
+    ("leader_epoch", "2147483648", "a whole number"),
+    ("log_end_offset", "-5", "a whole number"),
+    ("partition", "a", "a whole number"),
+    ("partition", "", "a partition"),
+    ("topic", "", "a topic"),
+    ("topic", "a b", "a topic's name"),
+]
+WRONG_LENGTHS = ["t", "t,1", "t,1,2,3"]
+WRONG_IN_PARQUET = [("topic", None, "a topic"), ("partition", -1, "a whole number"), ("offset", -1, "a whole number")]
+WRONG_IN_PARQUET += [("partition", None, "a partition")]
+
+
+def csv_with(path: Path, **changes: str) -> str:
+    """Write a file with a good row, which has two lines, and the same with changes: that is on line 4."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
-    path = csv_file(HEADER)
-    with Path(path).open("a", encoding="utf-8", newline="") as file:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(good.values())
-        writer.writerow((good | {column: value}).values())
+        writer.writerows([good, good.values(), (good | changes).values()])
+    return str(path)
+
+
+def parquet_with(path: Path, column: str, value: object) -> str:
+    """Write a file with one row that has this value."""
+    path.parent.mkdir(exist_ok=True)
+    nullable = pa.schema([field.with_nullable(True) for field in ARROW])
+    return parquet(path, pa.table(arrow_row(**{column: value}), schema=nullable))
+
+
+def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
+    spark: SparkSession, csv_file: CsvFile, tmp_path: Path
+) -> None:
+    """No cell turns null silently, no row is filled up or shortened: each file has its one bad row, and that alone.
+
+    Cells and rows of another length in CSV, cells in Parquet, bytes that are no UTF-8, an offset that is not there in
+    a file without a header, and a file's literal name.
+    """
+    planted: dict[str, tuple[str, str, str, str]] = {}  # file: line, column, value, and how what was expected begins
+    for number, (column, value, expected) in enumerate(WRONG_CELLS):
+        path = csv_with(tmp_path / "cells" / f"{number}.csv", **{column: value})
+        planted[path] = "4", column, value, expected
+    for number, row_ in enumerate(WRONG_LENGTHS):
+        path = csv_file("topic,partition,offset", "t,0,1", row_, name=f"lengths/{number}.csv")
+        planted[path] = "3", "", row_, "a row of 3 cells"
+    for number, (column, value, expected) in enumerate(WRONG_IN_PARQUET):
+        path = parquet_with(tmp_path / "parquet" / f"{number}.parquet", column, value)
+        planted[path] = "", column, "" if value is None else str(value), expected
+    names = [csv_file("topic,partition,offset", "t,0,x", name=name) for name in LITERAL_NAMES]
+    planted |= dict.fromkeys(names, ("2", "offset", "x", "a whole number"))
+    headless = csv_file("g,t,0,5", "g,t,1,", name="headless.csv")
+    planted[headless] = "", "offset", "", "an offset"
+    binary = csv_file("group,topic,partition", name="binary.csv")
+    Path(binary).write_bytes(Path(binary).read_bytes() + b"g\xff,t,0\n")
+    planted[binary] = "2", "group", "g\ufffd", "text in UTF-8"
+
+    folders = [str(tmp_path / name) for name in ("cells", "lengths", "parquet")]
+    rows = examined(spark, [*folders, *names, headless, binary])
+    assert set_aside(rows, rows.limit(0), str(tmp_path / "aside")) == (len(planted), 0)
+    found = {}
+    for part in (tmp_path / "aside").glob("*.csv"):
+        with part.open(encoding="utf-8", newline="") as file:
+            found |= {cells["file"]: cells for cells in csv.DictReader(file)}
+    assert {path: tuple(found[path][name] for name in ("line", "column", "value")) for path in found} == {
+        path: (line, column, value) for path, (line, column, value, _) in planted.items()
+    }
+    expected_at = {path: (found[path]["expected"], expected) for path, (*_, expected) in planted.items()}
+    assert {path: pair for path, pair in expected_at.items() if not pair[0].startswith(pair[1])} == {}
+
+
+@pytest.mark.parametrize("kind", ["a cell", "a row of another length", "a cell in Parquet"])
+def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_path: Path, kind: str) -> None:
+    """The error has the file by its literal name, line, column, value, and what was expected."""
+    match kind:
+        case "a cell":
+            path = csv_with(tmp_path / "be[f]ore%20ö*.csv", topic="")
+            expected = f"{path}, line 4: topic is empty, expected a topic"
+        case "a row of another length":
+            path = csv_file("topic,partition,offset", "t,0,1", "t,1")
+            expected = f"{path}, line 3: expected a row of 3 cells"
+        case _:
+            path = parquet_with(tmp_path / "s.parquet", "offset", -1)
+            expected = f"{path}: offset is '-1', expected a whole number from 0 to {2**63 - 1}"
     with pytest.raises(InvalidInput) as error:
         rows_of(spark, path)
-    shown = repr(value) if value else "empty"
-    assert str(error.value).startswith(f"{path}, line 4: {column} is {shown}, expected {expected}")
+    assert str(error.value) == expected
 
 
 def test_a_bad_cell_counts_even_if_nobody_uses_its_column(spark: SparkSession, csv_file: CsvFile) -> None:
@@ -154,15 +215,6 @@ def test_a_bad_cell_counts_even_if_nobody_uses_its_column(spark: SparkSession, c
     path = csv_file("topic,partition,leader_epoch", "t,0,x")
     with pytest.raises(InvalidInput, match="leader_epoch is 'x'"), readable_failures():
         read_snapshots(spark, [path]).where("topic <> 't'").groupBy("topic").count().collect()
-
-
-@pytest.mark.parametrize("row", ["t", "t,1", "t,1,2,3"])
-def test_a_row_of_another_length_stops_the_job(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
-    """A row that was cut short is not filled up with nulls, a longer one not shortened."""
-    path = csv_file("topic,partition,offset", "t,0,1", row)
-    with pytest.raises(InvalidInput) as error:
-        rows_of(spark, path)
-    assert str(error.value) == f"{path}, line 3: expected a row of 3 cells"
 
 
 def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession, csv_file: CsvFile) -> None:
@@ -184,14 +236,6 @@ def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: Csv
     Path(path).write_bytes(Path(path).read_bytes()[:-3])
     with pytest.raises(InvalidInput, match="cut short"):
         read_snapshots(spark, [path])
-
-
-def test_bytes_that_are_not_utf8_are_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Two different groups would have the same replacement characters for a name."""
-    path = csv_file("group,topic,partition")
-    Path(path).write_bytes(Path(path).read_bytes() + b"g\xff,t,0\n")
-    with pytest.raises(InvalidInput, match=r"group .* UTF-8"):
-        rows_of(spark, path)
 
 
 def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
@@ -248,15 +292,10 @@ def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) ->
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
 
-@pytest.mark.parametrize("name", ["be[f]ore*.csv", "2026-11-20T23:27.csv", "be fore#?.csv", "bef%20öre.csv"])
-def test_any_other_name_is_taken_literally(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
-    """Signs that mean something in a glob or a URI are part of an existing file's name, also in an error."""
-    path = csv_file("topic,partition,offset", "t,0,1", name=name)
-    assert len(rows_of(spark, path)) == 1
-    path = csv_file("topic,partition,offset", "t,0,x", name=name)
-    with pytest.raises(InvalidInput) as error:
-        rows_of(spark, path)
-    assert str(error.value).startswith(f"{path}, line 2: offset is 'x'")
+def test_any_other_name_is_taken_literally(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Signs that mean something in a glob or a URI are part of an existing file's name."""
+    paths = [csv_file("topic,partition", f"t,{number}", name=name) for number, name in enumerate(LITERAL_NAMES)]
+    assert sorted(row.partition for row in rows_of(spark, *paths)) == [*range(len(paths))]
 
 
 def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
@@ -352,18 +391,6 @@ def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_
         with pytest.raises(InvalidInput) as error:
             read_snapshots(spark, [str(tmp_path / "days")])
         assert str(error.value) == f"{blamed}: the column {lacks}"
-
-
-@pytest.mark.parametrize(("column", "value"), [("topic", None), ("partition", -1), ("offset", -1), ("partition", None)])
-def test_a_bad_parquet_row_stops_the_job(spark: SparkSession, tmp_path: Path, column: str, value: object) -> None:
-    """The same rules as for CSV, with the file named."""
-    table = pa.table(arrow_row(**{column: value}), schema=pa.schema([field.with_nullable(True) for field in ARROW]))
-    path = parquet(tmp_path / "s.parquet", table)
-    with pytest.raises(InvalidInput) as error:
-        rows_of(spark, path)
-    assert str(error.value).startswith(
-        f"{path}: {column} is {'empty' if value is None else repr(str(value))}, expected"
-    )
 
 
 def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
