@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from migrate_groups.cluster import witness
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
+from tests.support import forks
 from tests.support.broker_world import wait_for_coordinators
 
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
@@ -25,6 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--spark-connector", action="store_true", help="test Spark's own Kafka connector, too, which is fetched then"
     )
+
+
+def pytest_configure() -> None:
+    """Fork the second client's process, too, which the tests start hundreds of times."""
+    witness.subprocess = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+
+
+def pytest_unconfigure() -> None:
+    forks.end_server()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
