@@ -18,6 +18,8 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support import forks
 from tests.support.broker_world import wait_for_coordinators
 
+pytest_plugins = ["tests.support.parts"]
+
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
