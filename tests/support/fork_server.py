@@ -6,6 +6,7 @@ and the descriptors; answers are the new process's id and, when that has ended, 
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import importlib
@@ -159,7 +160,26 @@ class Job:
         """Run the module, as ``python -m`` does."""
         module = self._request["module"]
         sys.modules.pop(module, None)  # runpy warns of one that is imported already
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        code: object = None
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            code = end.code
+        _end(code)
+
+
+def _end(code: object) -> None:
+    """End as Python does, without clearing its memory: that would copy every page that the fork shares (40 ms)."""
+    if code is not None and not isinstance(code, int):
+        raise SystemExit(code)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        raise SystemExit(code) from None  # Python says so, with an exit code of its own
+    os._exit((code or 0) & 0xFF)
 
 
 def _stream(number: int, mode: str, like: io.TextIOWrapper, *, by_line: bool = False) -> io.TextIOWrapper:
@@ -197,7 +217,6 @@ def _run_and_exit(job: Job) -> None:
     try:
         job.prepare()
         job.run()
-        os._exit(0)
     finally:
         os._exit(1)
 
