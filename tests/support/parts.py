@@ -10,7 +10,7 @@ import pytest
 # The parts that a summary tells of, in the order in which they are run: the longest come first.
 PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
 _SPARK_IN_E2E = ("test_audit", "test_demo", "test_history", "test_reconcile")
-_SECURED = ("test_acls", "test_security")
+_BROKERS_OF_ITS_KIND = {"secured": ("test_acls", "test_security"), "guarded": ("test_hold", "test_permissions")}
 # The longest modules, which are begun with, so that the workers end at about the same time.
 _LONGEST = ("spark", "broker/test_faults", "broker/test_migrate", "broker/test_crash", "secured")
 
@@ -42,8 +42,9 @@ def _group(path: Path) -> str:
     part, module = _part(path), path.stem
     if part == "spark" or (part == "e2e" and module in _SPARK_IN_E2E):
         return "spark"
-    if part == "broker" and module in _SECURED:
-        return "secured"
+    for kind, modules in _BROKERS_OF_ITS_KIND.items():
+        if part == "broker" and module in modules:
+            return kind
     return "" if part == "unit" else f"{part}/{module}"
 
 
