@@ -6,7 +6,15 @@ from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+)
 from kafka.admin import ResourceType as AclResourceType
 
 from migrate_groups.cluster.client_config import ClientConfig
@@ -31,11 +39,18 @@ pytestmark = NEEDS_AUTHORIZER
 
 
 @pytest.fixture(scope="module")
-def guarded(guarded_sandbox: Sandbox):
+def clients(guarded_sandbox: Sandbox):
     """Others' deeds on a broker with ACLs, the client under test, and who gives and takes permissions."""
     address = guarded_sandbox.bootstrap_servers
     with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
         yield world, client, admin
+
+
+@pytest.fixture
+def guarded(clients):
+    """The same, with no permission left to the next test."""
+    yield clients
+    clients[2].forget()
 
 
 class Admin:
@@ -46,6 +61,13 @@ class Admin:
 
     def close(self) -> None:
         self._client.close()
+
+    def forget(self) -> None:
+        """Take every permission, once the broker knows it."""
+        anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
+        about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
+        self._client.delete_acls([about])
+        until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
         """Let everybody do these operations on a resource and nothing else, once the broker knows it."""
