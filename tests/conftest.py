@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 
 from migrate_groups.cluster import witness
@@ -23,6 +24,10 @@ pytest_plugins = ["tests.support.parts"]
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's matter, and what else runs there.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
