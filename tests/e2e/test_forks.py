@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -111,6 +112,15 @@ def test_an_environment_that_python_starts_differently_with_is_refused(tmp_path)
     """What Python reads as it starts can't be changed afterwards."""
     with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
+
+
+def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
+    """The server goes on with the next one."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.connect(forks.address())
+        caller.sendall(b'{"module":')
+    with start(forks.Popen, tmp_path, "print('there')") as process:
+        assert process.communicate(timeout=60)[0] == "there\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")

@@ -80,6 +80,9 @@ class Server:
     def _forked(self) -> Job | None:
         caller, _ = self._listener.accept()
         job = Job.received(caller)
+        if job is None:
+            caller.close()
+            return None
         pid = os.fork()
         if pid:
             job.close()
@@ -119,11 +122,14 @@ class Job:
         self._request, self._received = request, received
 
     @classmethod
-    def received(cls, caller: socket.socket) -> Job:
-        """Read a request and its descriptors."""
+    def received(cls, caller: socket.socket) -> Job | None:
+        """Return what a caller requests; None where it has ended before it could say so."""
         message, received, _, _ = socket.recv_fds(caller, 1 << 16, _MOST_DESCRIPTORS)
         while not message.endswith(b"\n"):
-            message += caller.recv(1 << 16)
+            more = caller.recv(1 << 16)
+            if not more:
+                return None
+            message += more
         return cls(json.loads(message), received)
 
     def close(self) -> None:
