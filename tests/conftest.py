@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+import hypothesis
 import pytest
 
+from migrate_groups.cluster import witness
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
+from tests.support import forks
 from tests.support.broker_world import wait_for_coordinators
 
-pytest_plugins = ["tests.support.shared_spark"]
+pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
 # A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's matter, and what else runs there.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--spark-connector", action="store_true", help="test Spark's own Kafka connector, too, which is fetched then"
     )
+
+
+def pytest_configure() -> None:
+    """Fork the second client's process, too, which the tests start hundreds of times."""
+    witness.subprocess = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+
+
+def pytest_unconfigure() -> None:
+    forks.end_server()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -67,8 +85,11 @@ def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
 
 @pytest.fixture(scope="session")
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A running Kafka that all tests share: each names its own groups and topics."""
-    with start_sandbox(kafka_jars, java=java) as running:
+    """A running Kafka that all tests share: each names its own groups and topics.
+
+    Its log cleaner looks for work five times a second, where the default is every 15 s.
+    """
+    with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running
 

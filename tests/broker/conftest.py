@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import broker_world, wait_for_coordinators
@@ -32,6 +33,24 @@ def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPath
     """A broker with a listener of every kind, whose coordinators answer."""
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
         wait_for_coordinators(running.sandbox.bootstrap_servers)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
+    """A broker with ACLs: a resource that none is about is free to all, one that has any is for those that they name.
+
+    Few session timeouts are allowed there, and offsets are kept for 600 minutes.
+    """
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "group.min.session.timeout.ms": "2000",
+        "group.max.session.timeout.ms": "10000",
+        "offsets.retention.minutes": "600",
+    }
+    with start_sandbox(kafka_jars, java=java, settings=settings) as running:
+        wait_for_coordinators(running.bootstrap_servers)
         yield running
 
 

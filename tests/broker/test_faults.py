@@ -27,6 +27,7 @@ pytestmark = NEEDS_THREE_BROKERS
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
 SEEDS = {"coordinator hangs": 172, "coordinator restarted": 88, "tool killed at a hung coordinator": 141}
+MORE_SEEDS = range(1001, 1013)
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +219,10 @@ def test_seeds_of_the_campaign(brokers, tmp_path, fault):
     assert done.halted
     assert done.problems == []
     assert done.records > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", MORE_SEEDS)
+def test_more_seeds_of_the_campaign(brokers, tmp_path, seed):
+    """Whatever the fault and the step: the same holds."""
+    assert campaign.run(seed, brokers, tmp_path).problems == []

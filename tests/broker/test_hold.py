@@ -31,7 +31,7 @@ from migrate_groups.cluster.kafka_python import KafkaPythonWriter
 from migrate_groups.cluster.ports import HOLD_PROTOCOL_TYPE, Answer, CommittedOffset, TopicPartition
 from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
-from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.broker import Sandbox
 from tests.support.broker_world import until
 from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_TRANSACTIONS
 
@@ -55,16 +55,9 @@ def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
 
 
 @pytest.fixture
-def strict(java, kafka_jars) -> Iterator[tuple[ClientConfig, int]]:
-    """A Kafka of its own, with few session timeouts allowed and with ACLs; and its process id."""
-    settings = {
-        "group.min.session.timeout.ms": "2000",
-        "group.max.session.timeout.ms": "10000",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with start_sandbox(kafka_jars, java=java, settings=settings) as sandbox:
-        yield ClientConfig(bootstrap_servers=sandbox.bootstrap_servers, timeout=20), sandbox.node.pid
+def strict(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
+    """A Kafka with few session timeouts allowed, and with ACLs; and its process id."""
+    return ClientConfig(bootstrap_servers=guarded_sandbox.bootstrap_servers, timeout=20), guarded_sandbox.node.pid
 
 
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
@@ -257,7 +250,7 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
     The session timeout that was asked for is one that these brokers do not allow: another one is taken.
     """
     config, pid = strict
-    with hold(config, "old", session_timeout=1.9) as held:
+    with hold(config, "silent", session_timeout=1.9) as held:
         until(lambda: held.lost is None)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -272,12 +265,12 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
 def test_principal_without_read_on_the_group_is_refused(strict):
     """Who may describe a group and not read it can't hold it, and is told which ACL is missing."""
     config, _ = strict
-    group, allow = ResourcePattern(ResourceType.GROUP, "old"), ACLPermissionType.ALLOW
+    group, allow = ResourcePattern(ResourceType.GROUP, "unreadable"), ACLPermissionType.ALLOW
     with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
         admin.create_acls([ACL("User:ANONYMOUS", "*", ACLOperation.DESCRIBE, allow, group)])
     with (
-        pytest.raises(NotAuthorized, match="lacks Read on Group 'old'; GroupAuthorizationFailed while joining"),
-        hold(config, "old"),
+        pytest.raises(NotAuthorized, match="lacks Read on Group 'unreadable'; GroupAuthorizationFailed while joining"),
+        hold(config, "unreadable"),
     ):
         pytest.fail("held a group without Read on it")
 
@@ -289,7 +282,7 @@ def test_cluster_that_hangs_is_unavailable(strict):
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(ClusterUnavailable, match="nothing within 1 s"), hold(impatient, "old"):
+        with pytest.raises(ClusterUnavailable, match="nothing within 1 s"), hold(impatient, "hung"):
             pytest.fail("held a group of brokers that hang")
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -32,7 +32,7 @@ def test_migrate_a_stopped_group(cli, world):
     dry = cli("migrate", "split.toml", "--dry-run")
     assert "create" in dry.stdout
     assert not (cli.folder / "split.toml.run").exists()
-    done = cli("migrate", "split.toml", "--yes")
+    done = cli.cold("migrate", "split.toml", "--yes")
     assert "4 partitions: 4 confirmed" in done.stdout
     assert "START THE NEW GROUPS NOW" in done.stderr
     assert world.committed(old.pay_group) == old.offsets(old.pay)
@@ -248,10 +248,7 @@ def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, wor
     old = Old(cli, world)
     cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
     consumer = world.join(old.group, old.find)
-    killed = ("tests.support.killed_at", "2", "migrate", "split.toml", "--yes", "--approved", "plan.json")
-    with subprocess.Popen(
-        [sys.executable, "-m", *killed], cwd=cli.folder, env=cli.environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with cli.start_killed_at(2, "migrate", "split.toml", "--yes", "--approved", "plan.json") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
         world.add_partitions(old.pay, 3)
         world.leave(consumer)
@@ -307,7 +304,7 @@ def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
     """Ctrl-C during the wait is exit 130, and no group was written."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
-    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
+    with running(cli.cold, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
         process.send_signal(2)
         _, err = process.communicate(timeout=30)

@@ -6,7 +6,15 @@ from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+)
 from kafka.admin import ResourceType as AclResourceType
 
 from migrate_groups.cluster.client_config import ClientConfig
@@ -20,8 +28,8 @@ from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.target import ToTime
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Verdict
-from migrate_groups.sandbox.broker import start_sandbox
-from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from migrate_groups.sandbox.broker import Sandbox
+from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
 from tests.support.clock import FakeClock
 from tests.support.planning import check, connected, handed_over, old_group, plan_of, refusing
@@ -31,21 +39,18 @@ pytestmark = NEEDS_AUTHORIZER
 
 
 @pytest.fixture(scope="module")
-def guarded(java, kafka_jars):
-    """A broker with ACLs: a resource that none is about is free to all, one that has any is for those that they name.
+def clients(guarded_sandbox: Sandbox):
+    """Others' deeds on a broker with ACLs, the client under test, and who gives and takes permissions."""
+    address = guarded_sandbox.bootstrap_servers
+    with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
+        yield world, client, admin
 
-    Offsets are kept for 600 minutes there.
-    """
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-        "offsets.retention.minutes": "600",
-    }
-    with start_sandbox(kafka_jars, java=java, settings=settings) as running:
-        address = running.bootstrap_servers
-        wait_for_coordinators(address)
-        with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
-            yield world, client, admin
+
+@pytest.fixture
+def guarded(clients):
+    """The same, with no permission left to the next test."""
+    yield clients
+    clients[2].forget()
 
 
 class Admin:
@@ -56,6 +61,13 @@ class Admin:
 
     def close(self) -> None:
         self._client.close()
+
+    def forget(self) -> None:
+        """Take every permission, once the broker knows it."""
+        anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
+        about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
+        self._client.delete_acls([about])
+        until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
         """Let everybody do these operations on a resource and nothing else, once the broker knows it."""

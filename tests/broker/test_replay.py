@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 from contextlib import closing
 
@@ -13,6 +12,7 @@ import pytest
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_python import KafkaPythonReader
 from migrate_groups.cluster.ports import TopicPartition
+from tests.support import forks
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
 from tests.support.raw_member import raw_member
@@ -120,7 +120,7 @@ def on_a_terminal(cli, *arguments: str, typed: str = "") -> tuple[int, str]:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "migrate_groups", *arguments]
     environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-    with subprocess.Popen(
+    with forks.Popen(
         command, cwd=cli.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     ) as process:
         os.close(theirs)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from migrate_groups.cluster import witness as witness_module
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.client_properties import parse_properties, understand
 from migrate_groups.cluster.ports import TopicPartition
@@ -74,8 +76,9 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
     assert not [secret for secret in hidden if secret in all_that_was_said]
 
 
-def test_no_secret_is_in_the_process_list(secured):
+def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     """The second client's process gets its settings through a pipe, not as arguments or in its environment."""
+    monkeypatch.setattr(witness_module, "subprocess", subprocess)  # a cold start: the real one has a command line
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)

@@ -120,5 +120,5 @@ def test_an_existing_file_is_replaced_with_force_alone(cli):
 
 def test_version_and_help(cli):
     """--version and --help answer on stdout with exit 0."""
-    assert cli("--version").stdout.startswith("migrate-groups ")
-    assert "Usage:" in cli("apply", "--help").stdout
+    assert cli.cold("--version").stdout.startswith("migrate-groups ")
+    assert "Usage:" in cli.cold("apply", "--help").stdout

@@ -22,10 +22,15 @@ def race(world):
     topic, live = world.create_topic(PARTITIONS), world.name("telemetry")
     now = int(time.time() * 1000)
     for partition in range(PARTITIONS):
-        for minutes in range(MINUTES, 0, -1):
-            # Half a minute off the hour: the span is counted from when the command runs.
-            stamp = now - 60_000 * minutes + 30_000
-            world.produce(topic, partition, 1, prefix=f"{minutes}-", timestamp=stamp)
+        # Half a minute off the hour: the span is counted from when the command runs.
+        world.produce_all(
+            topic,
+            partition,
+            [
+                (f"{minutes}-{topic}-{partition}-0", now - 60_000 * minutes + 30_000)
+                for minutes in range(MINUTES, 0, -1)
+            ],
+        )
         world.commit(live, TopicPartition(topic, partition), MINUTES - partition)
     world.join(live, topic)
     return topic, live, now - 3_600_000

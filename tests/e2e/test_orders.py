@@ -41,12 +41,15 @@ class Shop:
         self._faker.seed_instance(6)
 
     def sell(self, partition: int, placed: datetime) -> str:
-        """Produce one order, and return its id."""
+        """Produce one order, and return its id; `deliver` it afterwards."""
         made = order(self._faker, placed)
         stamp = int(placed.timestamp() * 1000)
         self._producer.produce(self._topic, json.dumps(made).encode(), partition=partition, timestamp=stamp)
-        assert self._producer.flush(30) == 0
         return made["id"]
+
+    def deliver(self) -> None:
+        """Return once all orders are in the topic."""
+        assert self._producer.flush(30) == 0
 
 
 @pytest.fixture
@@ -60,6 +63,7 @@ def shop(world):
         since += [sold] if seconds >= 0 else []
         if seconds < 0:
             made.sell(1, SINCE + timedelta(seconds=seconds))
+    made.deliver()
     return made, topic, since
 
 
@@ -97,6 +101,7 @@ def test_orders_since_a_local_time(cli, world, shop):
         assert first.assignment() | second.assignment() == {(topic, 0), (topic, 1)}
         until(lambda: poll() or len(received) >= len(since))
         later = sells.sell(1, SINCE + timedelta(days=1))
+        sells.deliver()
         until(lambda: poll() or len(received) > len(since))
     assert sorted(each["id"] for each in received) == sorted([*since, later])
     assert min(each["placed"] for each in received) == SINCE.isoformat()

@@ -15,6 +15,7 @@ import pytest
 
 from migrate_groups.cli.connect import Connection, open_reader
 from migrate_groups.cluster.ports import GroupReader, GroupWriter, TopicPartition
+from tests.support import forked_command, forks
 from tests.support.broker_world import broker_world
 from tests.support.cli import Cli
 
@@ -67,7 +68,8 @@ files = [pathlib.Path(each) for each in sys.argv[1:] if each.endswith(".md")]
 call = {{"arguments": sys.argv, "body": "".join(each.read_text() for each in files)}}
 (asked / f"{{len(list(asked.iterdir())):03}}").write_text(json.dumps(call))
 """
-        run = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m migrate_groups "$@"\n'
+        command = [sys.executable, "-IS", forked_command.__file__, forks.address(), "migrate_groups"]
+        run = f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
         for name, script in (("migrate-groups", run), ("gh", record), ("pip", record)):
             (tools / name).write_text(script)
             (tools / name).chmod(0o755)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import string
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 import confluent_kafka
@@ -31,13 +32,19 @@ def until(condition, *, seconds: float = _SECONDS):
     )(condition)
 
 
+@functools.cache
+def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
+    """Return the one producer of a broker for all tests: each has threads, and lives to the end of the run."""
+    return confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
+
+
 class BrokerWorld:
     """What others do to the cluster while the tool is tested. Every name is new, so tests share one broker."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        self._producer = _producer(bootstrap_servers)
         self._prefix = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
         self._consumers: list[confluent_kafka.Consumer] = []
@@ -75,9 +82,15 @@ class BrokerWorld:
         self, topic: str, partition: int, records: int, *, prefix: str = "", timestamp: int = 0, key: str | None = None
     ) -> None:
         """Append records; ``timestamp`` is in milliseconds since 1970, 0 the time of now."""
+        values = [f"{prefix}{topic}-{partition}-{number}" for number in range(records)]
+        self.produce_all(topic, partition, [(value, timestamp) for value in values], key=key)
+
+    def produce_all(
+        self, topic: str, partition: int, records: Iterable[tuple[str, int]], *, key: str | None = None
+    ) -> None:
+        """Append records, each with a value and a timestamp, in this order."""
         self._producer.list_topics(topic, _SECONDS)  # also partitions that were added since
-        for number in range(records):
-            value = f"{prefix}{topic}-{partition}-{number}"
+        for value, timestamp in records:
             self._producer.produce(topic, value=value, partition=partition, timestamp=timestamp, key=key)
         assert self._producer.flush(_SECONDS) == 0
 
@@ -109,7 +122,11 @@ class BrokerWorld:
     def transactional_producer(self) -> confluent_kafka.Producer:
         """Return a producer that is ready to begin a transaction."""
         producer = confluent_kafka.Producer(
-            {"bootstrap.servers": self.bootstrap_servers, "transactional.id": self.name("transaction")}
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "transactional.id": self.name("transaction"),
+                "log_level": 0,
+            }
         )
         producer.init_transactions(_SECONDS)
         return producer

@@ -26,6 +26,7 @@ from pathlib import Path
 from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.files import receipt_json
 from migrate_groups.plan.receipt import Outcome
+from tests.support import forks
 from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
@@ -160,7 +161,7 @@ class _Migration:
         hear_from, hear_to = os.pipe()
         command = [sys.executable, "-m", "tests.support.halted_at", str(self.found.step), str(tell_to), str(hear_from)]
         with (self.folder / "said.txt").open("w") as said:
-            process = subprocess.Popen(
+            process = forks.Popen(
                 [*command, *self._arguments()],
                 cwd=self.folder,
                 env=self._environment(),
@@ -195,18 +196,18 @@ class _Migration:
 
     def again(self) -> int:
         """Run the same command, without a fault, and return its exit code."""
-        done = subprocess.run(
+        with forks.Popen(
             [sys.executable, "-m", "migrate_groups", *self._arguments()],
             cwd=self.folder,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
-            timeout=_PATIENCE,
-        )
-        self._told(done.returncode, done.stdout + done.stderr)
-        return done.returncode
+        ) as process:
+            said, _ = process.communicate(timeout=_PATIENCE)
+        self._told(process.returncode, said)
+        return process.returncode
 
     def _arguments(self) -> list[str]:
         return ["migrate", "split.toml", "--yes", "--wait", "60s", "--timeout", f"{self.timeout}s"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import os
 import signal
@@ -10,17 +11,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 from unittest import mock
 
 from migrate_groups.cli.app import main
+from tests.support import forks
 
 _SECONDS = 120
 
 
 class Cli:
-    """``migrate-groups`` in a folder; ``bootstrap_servers`` is handed over in the environment."""
+    """``migrate-groups`` in a folder; ``bootstrap_servers`` is handed over in the environment.
+
+    Its processes are forked from one that has imported already; those of ``cold`` are not.
+    """
 
     program: tuple[str, ...] = ("-m", "migrate_groups")
+    is_cold = False
 
     def __init__(self, folder: Path, bootstrap_servers: str | None = None) -> None:
         self.folder = folder
@@ -29,9 +36,17 @@ class Cli:
         if bootstrap_servers:
             self.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = bootstrap_servers
 
+    @property
+    def cold(self) -> Self:
+        """The same command line, which starts Python itself: for tests of the start, and of what it imports."""
+        other = copy.copy(self)
+        other.is_cold = True
+        return other
+
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command and return its process."""
-        return subprocess.Popen(
+        popen = subprocess.Popen if self.is_cold or self.program[0] != "-m" else forks.Popen
+        return popen(
             [sys.executable, *self.program, *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
@@ -60,16 +75,16 @@ class Cli:
 
     def killed_at(self, step: int, *arguments: str) -> bool:
         """Run a command that is killed at a step; return whether it came to that step. It must succeed otherwise."""
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.support.killed_at", str(step), *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        return done.returncode != 0
+        process = self.start_killed_at(step, *arguments)
+        _, err = process.communicate(timeout=_SECONDS)
+        assert process.returncode in (0, -signal.SIGKILL), err
+        return process.returncode != 0
+
+    def start_killed_at(self, step: int, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command that is killed at a step, and return its process."""
+        killed = copy.copy(self)
+        killed.program = ("-m", "tests.support.killed_at", str(step))
+        return killed.start(*arguments)
 
 
 class CliHere(Cli):

@@ -1,0 +1,142 @@
+"""A process that is forked for a test is what a started one is: `forks.Popen` against ``subprocess.Popen``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import forks
+from tests.support.processes import children_of, gone
+
+FACTS = """
+import atexit, json, os, random, signal, sys, tempfile, threading
+print(json.dumps({
+    "arguments": sys.argv, "main": __name__, "package": __package__, "folder": os.getcwd(), "path": sys.path[0],
+    "environment": {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")},
+    "temporary": tempfile.gettempdir(),
+    "signals": [str(signal.getsignal(number)) for number in sorted(signal.valid_signals())],
+    "threads": threading.active_count(),
+    "streams": [[each.encoding, each.errors, each.line_buffering, each.fileno(), each is original]
+        for each, original in [
+            (sys.stdin, sys.__stdin__), (sys.stdout, sys.__stdout__), (sys.stderr, sys.__stderr__)]],
+    "descriptors": [number for number in range(3, 256) if os.path.exists(f"/proc/self/fd/{number}")],
+    "said": sys.stdin.read(),
+}))
+sys.stderr.write("warned")
+atexit.register(print, "over")
+"""
+ENDS = [
+    "raise SystemExit(7)",
+    "raise SystemExit('why')",
+    "raise SystemExit",
+    "raise SystemExit(-1)",
+    "1 / 0",
+    "raise KeyboardInterrupt",
+    "import os; os._exit(9)",
+    "import os; os.kill(os.getpid(), 9)",
+    "import os; os.kill(os.getpid(), 11)",
+    "import sys; print('x'); sys.stdout.close()",
+    "import os; os.close(1); print('x')",
+]
+WAITING = "print('there', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
+
+
+def start(popen: type, folder: Path, code: str, **options: object) -> subprocess.Popen[str]:
+    (folder / "module_of_a_test.py").write_text(code)
+    command = [sys.executable, "-m", "module_of_a_test", "first", "second argument"]
+    pipe = subprocess.PIPE
+    return popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
+
+
+def test_it_begins_as_a_started_one(tmp_path, monkeypatch):
+    """Arguments, environment, folder, signals, streams and open descriptors are the same, and what it says comes."""
+    monkeypatch.setenv("HERE", "not there")
+    environment = {**os.environ, "THERE": "größe", "TMPDIR": str(tmp_path)}
+    del environment["HERE"]
+    tempfile.gettempdir()
+    said = [
+        start(popen, tmp_path, FACTS, env=environment).communicate("one\ntwo\n")
+        for popen in (subprocess.Popen, forks.Popen)
+    ]
+    started, forked = ((json.loads(out.partition("\n")[0]), out.partition("\n")[2], err) for out, err in said)
+    assert forked == started
+    assert forked[1:] == ("over\n", "warned")
+
+
+def test_descriptors_are_handed_over_by_number(tmp_path):
+    """``pass_fds`` are there under their own numbers, and no other is."""
+    reader, writer = os.pipe()
+    code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
+    with start(forks.Popen, tmp_path, code, pass_fds=[writer]) as process:
+        os.close(writer)
+        assert process.stdout.read() == "False\n"
+    with os.fdopen(reader) as stream:
+        assert stream.read() == "through"
+
+
+@pytest.mark.parametrize("code", ENDS)
+def test_it_ends_as_a_started_one(tmp_path, code):
+    """The exit code, or the signal, and what is said of it are Python's."""
+    ends = []
+    for popen in (subprocess.Popen, forks.Popen):
+        with start(popen, tmp_path, code) as process:
+            out, err = process.communicate(timeout=60)
+        ends.append((process.returncode, out, "Traceback" in err, err.splitlines()[-1:]))
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_reaches_it(tmp_path, number):
+    """It is a process of its own: the signal ends it and nothing else."""
+    with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
+        for each in (other, process):
+            assert each.stdout.readline() == "there\n"
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.send_signal(number)
+        assert process.wait(60) == process.poll() == -number
+        assert other.poll() is None
+        other.kill()
+
+
+def test_an_environment_that_python_starts_differently_with_is_refused(tmp_path):
+    """What Python reads as it starts can't be changed afterwards."""
+    with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
+        start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
+
+
+def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
+    """The server goes on with the next one."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.connect(forks.address())
+        caller.sendall(b'{"module":')
+    with start(forks.Popen, tmp_path, "print('there')") as process:
+        assert process.communicate(timeout=60)[0] == "there\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
+def test_the_server_has_one_thread_and_leaves_nothing(tmp_path):
+    """Who has threads must not fork. What a server has forked ends with it."""
+    server = forks._Server()
+    pid = server._process.pid
+    assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
+    forks._servers.insert(0, server)
+    try:
+        process = start(forks.Popen, tmp_path, WAITING)
+        assert process.stdout.readline() == "there\n"
+        assert children_of(pid) == [process.pid]
+    finally:
+        forks._servers.remove(server)
+        server.close()
+    assert process.wait(0) == -signal.SIGKILL
+    assert gone(process.pid)
+    assert gone(pid)

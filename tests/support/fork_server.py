@@ -1,0 +1,242 @@
+"""The server of `forks`: ``python -m tests.support.fork_server SOCKET`` imports, says ``ready``, and forks on request.
+
+It has one thread, because a fork copies one thread and every lock that another one holds. A request is a line of JSON
+and the descriptors; answers are the new process's id and, when that has ended, its exit code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import migrate_groups
+from migrate_groups.cluster import witness
+
+# Spark is left to those who use it: it is big, and few do.
+_NOT_IMPORTED = ("migrate_groups.__main__", "migrate_groups.spark", "migrate_groups.demo")
+_LOADED_LATE = ("pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "rich.live", "rich.progress", "kafka.admin")
+_MOST_DESCRIPTORS = 32
+# Above the descriptors of any process here: received ones wait there until the others are closed.
+_ASIDE = 512
+
+
+def import_all() -> None:
+    """Import what commands use, also what they import only when they need it."""
+    for found in pkgutil.walk_packages(migrate_groups.__path__, "migrate_groups."):
+        if not found.name.startswith(_NOT_IMPORTED):
+            importlib.import_module(found.name)
+    for name in _LOADED_LATE:
+        importlib.import_module(name)
+
+
+class Server:
+    """Forks for each request until its stdin ends."""
+
+    def __init__(self, address: str) -> None:
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(address)
+        self._listener.listen()
+        self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
+        self._woken.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake.fileno())
+        self._callers: dict[int, socket.socket] = {}
+
+    def serve(self) -> Job | None:
+        """Return what is to be run, in each process that is forked; in this one None at the end."""
+        with selectors.DefaultSelector() as ready:
+            for each in (sys.stdin, self._woken, self._listener):
+                ready.register(each, selectors.EVENT_READ)
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is sys.stdin:
+                        self._end_all()
+                        return None
+                    if key.fileobj is self._woken:
+                        self._tell_of_ends()
+                    elif job := self._forked():
+                        return job
+
+    def _forked(self) -> Job | None:
+        caller, _ = self._listener.accept()
+        job = Job.received(caller)
+        if job is None:
+            caller.close()
+            return None
+        pid = os.fork()
+        if pid:
+            job.close()
+            self._callers[pid] = caller
+            _tell(caller, pid)
+            return None
+        signal.set_wakeup_fd(-1)
+        for each in (caller, self._listener, self._wake, self._woken, *self._callers.values()):
+            each.close()
+        return job
+
+    def _tell_of_ends(self) -> None:
+        self._woken.recv(4096)
+        while self._callers:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            caller = self._callers.pop(pid)
+            _tell(caller, os.waitstatus_to_exitcode(status))
+            caller.close()
+
+    def _end_all(self) -> None:
+        for pid, caller in self._callers.items():
+            os.kill(pid, signal.SIGKILL)
+            _tell(caller, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _tell(caller: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # it does not wait for the answer
+        caller.sendall(b"%d\n" % number)
+
+
+class Job:
+    """A module to run, and the process to be while it runs."""
+
+    def __init__(self, request: dict[str, Any], received: list[int]) -> None:
+        self._request, self._received = request, received
+
+    @classmethod
+    def received(cls, caller: socket.socket) -> Job | None:
+        """Return what a caller requests; None where it has ended before it could say so."""
+        message, received, _, _ = socket.recv_fds(caller, 1 << 16, _MOST_DESCRIPTORS)
+        while not message.endswith(b"\n"):
+            more = caller.recv(1 << 16)
+            if not more:
+                return None
+            message += more
+        return cls(json.loads(message), received)
+
+    def close(self) -> None:
+        for each in self._received:
+            os.close(each)
+
+    def prepare(self) -> None:
+        """Make this process what it would be, had it been started for this."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            if callable(signal.getsignal(number)):  # one that is ignored stays so
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        if self._request["new_session"]:
+            os.setsid()
+        self._take_descriptors()
+        os.chdir(self._request["folder"])
+        os.environ.clear()
+        os.environ.update(self._request["environment"])
+        time.tzset()
+        tempfile.tempdir = None  # as the new environment says
+        sys.argv = ["-m", *self._request["arguments"]]
+        sys.path[0] = self._request["folder"]
+
+    def _take_descriptors(self) -> None:
+        aside = [fcntl.fcntl(each, fcntl.F_DUPFD, _ASIDE) for each in self._received]
+        os.closerange(3, _ASIDE)
+        for number, each in zip(self._request["descriptors"], aside, strict=True):
+            os.dup2(each, number)
+            os.close(each)
+        sys.stdin = sys.__stdin__ = _stream(0, "rb", sys.stdin)
+        sys.stdout = sys.__stdout__ = _stream(1, "wb", sys.stdout, by_line=os.isatty(1))
+        sys.stderr = sys.__stderr__ = _stream(2, "wb", sys.stderr, by_line=True)
+
+    def run(self) -> None:
+        """Run the module, as ``python -m`` does."""
+        module = self._request["module"]
+        sys.modules.pop(module, None)  # runpy warns of one that is imported already
+        code: object = None
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            code = end.code
+        _end(code)
+
+
+def _end(code: object) -> None:
+    """End as Python does, without clearing its memory: that would copy every page that the fork shares (40 ms)."""
+    if code is not None and not isinstance(code, int):
+        raise SystemExit(code)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        raise SystemExit(code) from None  # Python says so, with an exit code of its own
+    os._exit((code or 0) & 0xFF)
+
+
+def _stream(number: int, mode: str, like: io.TextIOWrapper, *, by_line: bool = False) -> io.TextIOWrapper:
+    """Return a standard stream as Python opens it; with ``PYTHONUNBUFFERED`` those for writing have no buffer."""
+    at_once = like.write_through
+    binary = open(number, mode, 0 if at_once and number else -1, closefd=False)  # noqa: SIM115  open to the end
+    return io.TextIOWrapper(binary, like.encoding, like.errors, None, by_line and not at_once, at_once)
+
+
+class ForkedHere(subprocess.Popen):
+    """A child of a process that was forked: the second client's. It is forked as well, unless threads forbid it."""
+
+    def _execute_child(self, args: list[str], *values: Any) -> None:
+        if threading.active_count() > 1:
+            super()._execute_child(args, *values)
+            return
+        p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = values[9:15]
+        request = {
+            "module": args[2],
+            "arguments": args[3:],
+            "environment": dict(os.environ),
+            "folder": os.fspath(Path.cwd()),
+            "descriptors": [0, 1, 2],
+            "new_session": False,
+        }
+        self.pid = os.fork()
+        if not self.pid:
+            _run_and_exit(Job(request, [p2cread, c2pwrite, errwrite]))
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+
+def _run_and_exit(job: Job) -> None:
+    """Run a job in the middle of what this process was doing, and never go back to that."""
+    try:
+        job.prepare()
+        job.run()
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    import_all()
+    assert threading.active_count() == 1
+    witness.subprocess = SimpleNamespace(Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    server = Server(sys.argv[1])
+    gc.collect()
+    gc.freeze()  # otherwise each fork's first collection copies all of these objects' pages
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    if job := server.serve():
+        del server
+        job.prepare()
+        job.run()

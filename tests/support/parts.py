@@ -1,0 +1,68 @@
+"""The parts of the test suite: which tests share a worker, which are for long runs alone, and what each part took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+# The parts that a summary tells of, in the order in which they are run: the longest come first.
+PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
+_SPARK_IN_E2E = ("test_audit", "test_demo", "test_history", "test_reconcile")
+_BROKERS_OF_ITS_KIND = {"secured": ("test_acls", "test_security"), "guarded": ("test_hold", "test_permissions")}
+# The longest modules, which are begun with, so that the workers end at about the same time.
+_LONGEST = ("spark", "broker/test_faults", "broker/test_migrate", "broker/test_crash", "secured")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run also what is marked as long")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each worker whole groups of tests, the longest first; leave out what is long, by name.
+
+    A group shares what is costly to start: Spark, or a broker of a kind of its own. Unit tests go to whoever is free.
+    """
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="--long"))
+        if group := _group(item.path):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: _place(item.path))
+
+
+def _part(path: Path) -> str:
+    return next((part for part in path.parts[::-1] if part in PARTS), "unit")
+
+
+def _group(path: Path) -> str:
+    """Return the name of a module's group, an empty one for unit tests."""
+    part, module = _part(path), path.stem
+    if part == "spark" or (part == "e2e" and module in _SPARK_IN_E2E):
+        return "spark"
+    for kind, modules in _BROKERS_OF_ITS_KIND.items():
+        if part == "broker" and module in modules:
+            return kind
+    return "" if part == "unit" else f"{part}/{module}"
+
+
+def _place(path: Path) -> tuple[int, int]:
+    group = _group(path)
+    return (_LONGEST.index(group) if group in _LONGEST else len(_LONGEST)), PARTS.index(_part(path))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests each part had, and how long they took one after the other."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    tests: defaultdict[str, set[str]] = defaultdict(set)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                part = _part(Path(report.location[0]))
+                seconds[part] += report.duration
+                tests[part].add(report.nodeid)
+    terminalreporter.section("time of each part")
+    for part in sorted(seconds, key=seconds.__getitem__, reverse=True):
+        terminalreporter.line(f"{seconds[part]:7.1f}s {part}, {len(tests[part])} tests")
