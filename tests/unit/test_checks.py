@@ -19,6 +19,7 @@ from migrate_groups.cluster.ports import (
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.survey import look_around, survey
 from migrate_groups.offsets.snapshot import Row
+from migrate_groups.plan.checks.hold import can_be_held
 from migrate_groups.plan.checks.run import run_checks
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
@@ -123,6 +124,23 @@ def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
     assert refusing(checks(cluster, BOTH)) == []
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "permitted", "verdict", "reason"),
+    [
+        ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be kept shut while it is handed over"),
+        ("consumer", None, Verdict.PASS, "g can be kept shut while it is handed over"),
+        ("consumer", frozenset({Operation.DESCRIBE}), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
+        ("", frozenset(), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
+        ("", frozenset({Operation.READ}), Verdict.WARN, "g never had a member: once held, all its offsets expire"),
+    ],
+)
+def test_a_group_is_held_by_whoever_may_join_it(protocol_type, permitted, verdict, reason):
+    """Without Read on the group the check refuses; a group that never had a member pays with its offsets."""
+    found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
+    assert (found.name, found.verdict) == ("hold", verdict)
+    assert found.reason.startswith(reason)
 
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
