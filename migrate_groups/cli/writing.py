@@ -113,7 +113,7 @@ def is_over(reader: GroupReader, journal: Journal) -> bool:
     started = started_since(reader, journal.receipt)
     if started is None:
         return False
-    handed_over = f"{journal.path}: handed over already, and {some(started.groups)} went on"
+    handed_over = f"{journal.path}: handed over already, and {some(started.groups)} has started"
     if started.moved:
         raise PartlyApplied(
             f"{handed_over}; {some(started.moved, 3)}: stop it, those records are processed twice; nothing was written"

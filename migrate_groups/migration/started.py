@@ -14,29 +14,30 @@ from migrate_groups.plan.run_states import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A hand-over that is whole, and whose new groups have committed since.
+    """A hand-over that is whole, and whose new groups have started since.
 
     groups: those new groups. moved: what the source groups did since they stopped; those records are processed twice.
     """
 
     groups: tuple[str, ...]
-    partitions: int
     moved: tuple[str, ...]
 
 
 def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
-    """Return what new groups have committed since a run handed over to them; None where they have not, or it is open.
+    """Return which new groups have started since a run handed over to them; None where none has, or it is open.
+
+    A group has started that has members, or has committed behind what it was handed.
 
     Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
     """
     deed = receipt.hand_over
     if deed is None or any(lane.state is State.WRITING for lane in receipt.lanes.values()):
         return None
-    groups = tuple(group for group in sorted(_targets(deed)) if _has_gone_on(reader, deed, group))
+    groups = tuple(group for group in sorted(_targets(deed)) if _has_started(reader, deed, group))
     if not groups:
         return None
     moved = look_at_watched(reader, deed).moved
-    return Started(groups=groups, partitions=len(deed.entries), moved=moved)
+    return Started(groups=groups, moved=moved)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
@@ -56,7 +57,9 @@ def _targets(deed: Deed) -> set[str]:
     return {entry.change.group for entry in deed.entries if entry.change.source_group is not None}
 
 
-def _has_gone_on(reader: GroupReader, deed: Deed, group: str) -> bool:
+def _has_started(reader: GroupReader, deed: Deed, group: str) -> bool:
+    if reader.describe_group(group).members:
+        return True
     written = {entry.change.topic_partition: entry for entry in deed.entries if entry.change.group == group}
     now = reader.committed(group, list[TopicPartition](written))
     return any(
