@@ -148,7 +148,7 @@ def test_the_worst_partitions_are_counted():
 
 
 @pytest.mark.parametrize("letter", "a`|@<&\u202e漢😀")
-@pytest.mark.parametrize(("groups", "length"), [(1, 1), (1, 3_000), (300, 100), (300, 3_000)])
+@pytest.mark.parametrize(("groups", "length"), [(1, 1), (300, 100), (300, 3_000)])
 def test_never_over_the_limit(groups, length, letter):
     """Hundreds of groups and topics, names and reasons of any length and script: what GitHub takes, not more."""
     name, huge = letter * length, 2**63 - 1

@@ -1,0 +1,82 @@
+"""Why a plan is stale: what has happened to its partitions since it was made, and what does not matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cluster.in_memory import InMemoryCluster
+from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
+from migrate_groups.migration.survey import survey
+from migrate_groups.plan.drift import drift
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.plan import Plan
+from migrate_groups.plan.propose import propose
+from tests.support.rows import row
+
+FIRST = TopicPartition("t", 0)
+
+
+class Approved:
+    """A plan to hand over one partition of ten records at this offset; the target has committed ``before``."""
+
+    def __init__(self, offset: int, before: int | None = None) -> None:
+        self.cluster = InMemoryCluster()
+        self.cluster.create_topic("t", 1)
+        self.cluster.produce("t", 0, 10)
+        self.cluster.commit("old", FIRST, offset)
+        if before is not None:
+            self.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=before)})
+        self.rows = [row(group="new", source_group="old", offset=offset, leader_epoch=None)]
+        self.plan, _ = self.made()
+
+    def made(self):
+        facts, options = survey(self.cluster, self.rows), WriteOptions(on_existing="overwrite")
+        changes = propose(self.rows, facts, options)
+        return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=()), facts
+
+    def reasons(self) -> list[str]:
+        """Return why the plan is stale by now."""
+        now, facts = self.made()
+        return [reason for why in drift(self.plan, now, self.rows, facts).values() for reason in why]
+
+
+@pytest.mark.parametrize(
+    ("start", "reasons"), [(4, []), (5, ["4 is below the log's start 5: 1 record gone"])], ids=["at", "below"]
+)
+def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
+    """An offset at the log's start is still there; one below it is not."""
+    approved = Approved(4)
+    approved.cluster.delete_records("t", 0, start)
+    assert approved.reasons() == reasons
+
+
+@pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log's end 7"])], ids=["at", "beyond"])
+def test_a_log_that_ends_before_the_offset_makes_a_plan_stale(end, reasons):
+    """After an unclean election the log may end at the offset, and not before it."""
+    approved = Approved(8)
+    approved.cluster.elect("t", 0, end)
+    assert approved.reasons() == reasons
+
+
+def test_what_is_not_written_is_not_out_of_range():
+    """A target that has the offset already is left as it is, wherever the log starts now."""
+    approved = Approved(4, before=4)
+    approved.cluster.delete_records("t", 0, 6)
+    assert approved.reasons() == []
+
+
+@pytest.mark.parametrize(("before", "was"), [(None, "nothing"), (3, "3")])
+def test_a_target_that_moved_is_named_with_both_offsets(before, was):
+    """What the target had when the plan was made, and what it has now."""
+    approved = Approved(4, before=before)
+    approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
+    assert approved.reasons() == [f"target {was} → 6"]
+
+
+def test_a_source_that_moved_is_named_with_both_offsets_and_beside_other_reasons():
+    """Each reason of a partition is said: the log's, and the source's."""
+    approved = Approved(4)
+    assert approved.reasons() == []
+    approved.cluster.commit("old", FIRST, 7)
+    approved.cluster.delete_records("t", 0, 5)
+    assert approved.reasons() == ["4 is below the log's start 5: 1 record gone", "source old 4 → 7"]
