@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import string
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import confluent_kafka
@@ -123,6 +123,12 @@ class BrokerWorld:
             group, {KafkaTopicPartition(*partition): OffsetAndMetadata(offset, metadata, epoch)}
         )
         assert [error.errno for error in answers.values()] == [0], answers
+
+    def commit_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """As `commit`, for several partitions in one request."""
+        wanted = {KafkaTopicPartition(*partition): OffsetAndMetadata(at, "", 0) for partition, at in offsets.items()}
+        answers = self._admin.alter_group_offsets(group, wanted)
+        assert {error.errno for error in answers.values()} <= {0}, answers
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return what a group has committed, read by another path than the tool's."""

@@ -95,19 +95,25 @@ class Run:
 
 @dataclass
 class Ended:
-    """How a verb ended."""
+    """How a verb ended. wrote: a committed offset was altered or deleted."""
 
     step: Run
     code: int
     out: str
     err: str
+    wrote: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it came to a write or a refusal."""
+        return self.wrote or self.code in (3, 4)
 
 
 class Story:
     """What happens, step by step, until the promise is broken or the end is reached."""
 
-    def __init__(self, setting: Setting, folder: Path) -> None:
-        self.setting, self.folder, self.world = setting, folder, World()
+    def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
+        self.setting, self.folder, self.world = setting, folder, world or World()
         self.tool = CliHere(folder)
         self.ended: list[Ended] = []
         self.open: Run | None = None
@@ -216,6 +222,7 @@ class Story:
         told = len(world.told)
         ended = self.call(step, *self.command(step))
         verb, world.verb, world.planned = world.verb, None, []
+        ended.wrote = bool(verb.wrote)
         self.ended.append(ended)
         said = [line for line in ended.err.splitlines() if line]
         world.told.insert(told, f"{began:7.1f} s  $ {' '.join(self.command(step))}")
