@@ -47,6 +47,15 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         TRIED,
         [Run("migrate", deeds=(At("after receipt", 1, Kill()),)), Run("hand-back")],
     ),
+    # The source's offsets were deleted by then, and u expires in its target between the first look and the last one.
+    "hand-back leaves a partition, whose offset expired in the target, in some group": (
+        Setting(),
+        [
+            Run("migrate"),
+            Run("delete-offsets"),
+            Run("hand-back", deeds=(At("before sleep", 1, Expire("a", U)),)),
+        ],
+    ),
 }
 
 REVERTED = dict(enumerate(list(NAMED)[:4], 1))

@@ -286,11 +286,7 @@ class Story:
                 f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
             )
         if ended.code in (4, 130, KILLED):
-            if verb.wrote and step.verb in ("rollback", "hand-back"):
-                for topic in self.groups(step)[2]:
-                    world.owner[topic] = None
-                self.open = replace(step, deeds=())
-            return
+            self.judge_half_done(step, ended, verb)
         if ended.code or step.verb == "delete":
             return
         self.judge_coverage(step, verb)
@@ -299,6 +295,19 @@ class Story:
             if step.starts:
                 for group in dict.fromkeys(self.world.owner[topic] for topic in self.groups(step)[2]):
                     self.start(group or "", member=step.member)
+
+    def judge_half_done(self, step: Run, ended: Ended, verb: Verb) -> None:
+        if step.verb not in ("rollback", "hand-back"):
+            return
+        if verb.wrote:
+            for topic in self.groups(step)[2]:
+                self.world.owner[topic] = None
+            self.open = replace(step, deeds=())
+        if "processed twice" in ended.err:
+            ledger = self.world.ledger
+            for partition in verb.partitions:
+                said = range(ledger.starts[partition], ledger.ends[partition])
+                ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
         """No exit 0 leaves a partition in no group that had one when the verb looked."""
@@ -315,9 +324,12 @@ class Story:
         source, _, topics = self.groups(step)
         back = step.verb in ("rollback", "hand-back")
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
+        until = max(world.seconds, verb.began + watched) if verb.looked else 0.0
         for topic in topics:
             group = source if back else "c" if step.of == "apply" else setting.split[topic]
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
+            if world.owner[topic] == group and not verb.looked:
+                continue  # it had nothing to do: what an earlier verb saw still counts
             world.owner[topic] = group
             world.verdicts.append(
                 exceptions.Verdict(
@@ -326,7 +338,7 @@ class Story:
                     groups=verb.groups,
                     partitions=partitions,
                     ended=world.seconds,
-                    watched=max(world.seconds, verb.began + watched),
+                    watched=until,
                     looks={each: verb.looked.get((group, each), verb.first) for each in partitions},
                     uncovered=frozenset(partitions - verb.covered),
                 )
