@@ -1,30 +1,47 @@
 """Every verb that writes, in any order, while others act: ``.venv/bin/python scripts/any_order.py --sequences 20000``.
 
 Draws sequences of steps (``tests/support/any_order``) in batches, each of which is a seed of hypothesis, and plays them
-on the cluster in memory. Prints each kind of finding with its shortest story; the short form in the suite shrinks.
-``--state FILE`` keeps the counts after each batch: the same command again goes on from there. Exit 1 with a finding.
+on the cluster in memory; with ``--broker`` on a sandbox, where each story has groups and topics of its own. ``--jobs``
+processes play batches side by side. Prints each kind of finding with its shortest story; the short form in the suite
+shrinks. Exit 1 with a finding.
+
+``--state FILE`` keeps the counts after each batch: the same command again goes on from there.
+``--revert N`` takes out the mend of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding:
+it shows how many sequences the search needs for that defect.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import hypothesis
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the stories are those of the test suite
+sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout, and the stories of its test suite
 
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import fetch_jars, user_cache
+from migrate_groups.sandbox.java import find_java
+from tests.support.any_order.broker import Broker, broker
 from tests.support.any_order.drawn import stories
+from tests.support.any_order.reverts import MENDS, reverted
 from tests.support.any_order.story import Story
+from tests.support.broker_world import wait_for_coordinators
 
-_BATCH = 250
+_BATCH = 50
 
 
 def main() -> int:
@@ -33,28 +50,59 @@ def main() -> int:
     parser.add_argument("--sequences", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1, help="the first batch's")
     parser.add_argument("--state", type=Path, help="where counts are kept, to go on from")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes play stories")
+    parser.add_argument("--broker", action="store_true", help="play them on a broker, not on the cluster in memory")
+    parser.add_argument("--revert", type=int, choices=MENDS, help="the mend to take out, to see it found")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     found: dict[str, str] = {}
     if options.state and options.state.exists():
         kept = json.loads(options.state.read_text())
         counts, found = Counter(kept["counts"]), kept["found"]
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  no fsync there
-    try:
-        while counts["sequences"] < options.sequences:
-            _batch(options.seed + counts["batches"], folder, counts, found)
-            counts["batches"] += 1
+    with _sandbox() if options.broker else nullcontext() as address, _Workers(options.jobs) as workers:
+        play = partial(_batch, address=address, revert=options.revert)
+        left = options.sequences - counts["sequences"]
+        seeds = range(options.seed + counts["batches"], options.seed + counts["batches"] + -(-left // _BATCH))
+        for batch, finds in workers.map(play, seeds):
+            counts += batch
+            for kind, story in finds.items():
+                found[kind] = min(found.get(kind, story), story, key=len)
             if options.state:
                 options.state.write_text(json.dumps({"counts": counts, "found": found}, indent=1) + "\n")
             _tell(counts)
-    finally:
-        shutil.rmtree(folder)
+            if options.revert and found:
+                break
     for kind, story in sorted(found.items()):
         print(f"\n{'=' * 80}\n{counts['finding: ' + kind]} times: {kind}\n\n{story}")
     return int(bool(found))
 
 
-def _batch(seed: int, folder: Path, counts: Counter[str], found: dict[str, str]) -> None:
+@contextmanager
+def _sandbox() -> Iterator[str]:
+    """Yield the address of a broker."""
+    java = find_java(os.environ)
+    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
+    with start_sandbox(jars, java=java) as running:
+        wait_for_coordinators(running.bootstrap_servers)
+        yield running.bootstrap_servers
+
+
+class _Workers(ProcessPoolExecutor):
+    """Processes that play batches; those that have not begun are not played once one is enough."""
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__(jobs, mp_context=get_context("spawn"))
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown(cancel_futures=True)
+
+
+def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
+    """Play a batch, with ``revert`` to the first finding; return counts, and the shortest story of each finding."""
+    counts: Counter[str] = Counter(batches=1)
+    found: dict[str, str] = {}
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  no fsync there
+
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=_BATCH,
@@ -65,23 +113,38 @@ def _batch(seed: int, folder: Path, counts: Counter[str], found: dict[str, str])
     )
     @hypothesis.given(stories())
     def play(drawn) -> None:
-        place = Path(tempfile.mkdtemp(dir=folder))
-        begun = time.process_time()
-        story = Story(drawn[0], place)
-        problems = story.play(drawn[1])
-        shutil.rmtree(place)
-        counts["sequences"] += 1
-        counts["milliseconds"] += round(1000 * (time.process_time() - begun))
-        counts["of at least 8 steps"] += len(drawn[1]) >= 8
-        counts["with two verbs or more"] += len(story.ended) > 1
-        counts["left open at the end"] += story.open is not None and not problems
-        counts.update(f"{ended.step.verb}: exit {ended.code}" for ended in story.ended)
-        if problems:
-            kind = re.sub(r"\d+(\.\d+)?", "N", problems[0])
-            counts[f"finding: {kind}"] += 1
-            found[kind] = min(found.get(kind, str(story)), str(story), key=len)
+        if not (revert and found):
+            _play(drawn, folder, on, counts, found)
 
-    play()
+    try:
+        with (
+            broker(address) if address else nullcontext() as on,
+            reverted(revert) if revert else nullcontext(),
+        ):
+            play()
+    finally:
+        shutil.rmtree(folder)
+    return counts, found
+
+
+def _play(drawn, folder: Path, on: Broker | None, counts: Counter[str], found: dict[str, str]) -> None:
+    setting, steps = drawn
+    place = Path(tempfile.mkdtemp(dir=folder))
+    begun = time.process_time()
+    with on.world() if on else nullcontext() as world:
+        story = Story(setting, place, world)
+        problems = story.play(steps)
+    shutil.rmtree(place)
+    counts["sequences"] += 1
+    counts["milliseconds"] += round(1000 * (time.process_time() - begun))
+    counts["of at least 8 steps"] += len(steps) >= 8
+    counts["with two writes or refusals"] += sum(ended.counts for ended in story.ended) > 1
+    counts["left open at the end"] += story.open is not None and not problems
+    counts.update(f"{ended.step.verb}: exit {ended.code}" for ended in story.ended)
+    if problems:
+        kind = re.sub(r"\d+(\.\d+)?", "N", problems[0])
+        counts[f"finding: {kind}"] += 1
+        found[kind] = min(found.get(kind, str(story)), str(story), key=len)
 
 
 def _tell(counts: Counter[str]) -> None:
@@ -89,7 +152,8 @@ def _tell(counts: Counter[str]) -> None:
     verbs = ", ".join(f"{what} {count}" for what, count in sorted(counts.items()) if ": exit " in what)
     print(
         f"{counts['sequences']} sequences ({counts['of at least 8 steps']} of at least 8 steps, "
-        f"{counts['with two verbs or more']} with two verbs or more, {counts['left open at the end']} left open), "
+        f"{counts['with two writes or refusals']} with two writes or refusals, "
+        f"{counts['left open at the end']} left open), "
         f"{findings} findings, {counts['milliseconds'] / counts['sequences']:.0f} ms each; {verbs}",
         flush=True,
     )

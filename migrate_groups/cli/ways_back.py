@@ -15,6 +15,7 @@ from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, talk, who_is_there
 from migrate_groups.cli.plans import show_table
 from migrate_groups.cli.writing import agree, carry_out, check_can_ask, finish, open_journal
+from migrate_groups.errors import PartlyApplied
 from migrate_groups.offsets.times import parse_duration
 from migrate_groups.text import some
 
@@ -160,6 +161,7 @@ class _WayBack:
             check_can_ask(yes=self.yes)
         with open_journal(receipt_in(self.receipt), dry_run=self.dry_run, must_exist=True) as journal:
             if journal.receipt.is_done(self.verb):
+                self._refuse_moved(journal.receipt)
                 talk(f"{self.receipt} {self.already}; nothing was written")
                 return None
             if self.dry_run:
@@ -176,6 +178,15 @@ class _WayBack:
                 deed = carry_out(cluster, plan, journal, "written and read back", self.verb)
             finish(deed, journal)
             return journal.receipt
+
+    def _refuse_moved(self, record: Receipt) -> None:
+        """Raise `PartlyApplied` where a group went on during the guard of the deed that did all of it."""
+        moved = next((deed.moved for deed in reversed(record.deeds) if deed.verb is self.verb), ())
+        if moved:
+            raise PartlyApplied(
+                f"{self.receipt} {self.already}, but {moved[0]}: what it processed from there on is processed twice; "
+                "nothing was written"
+            )
 
 
 def _once_quiet(make: PlanOf) -> OnceAgreed:

@@ -95,7 +95,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     """Return the targets' committed offsets now, as a hand-over to the groups that they came from, and its options.
 
     The source group is moved forward only. Raises `Refused` where the record of the run forbids it, names no source
-    group, or two targets share one of its partitions; `GroupNotFound`; and as `GroupReader`.
+    group, or two targets share one of its partitions, and where neither group has a committed offset for a partition
+    any more; `GroupNotFound`; and as `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
@@ -120,8 +121,27 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
         raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one group")
     if all(row.offset is None for row in rows):
         raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
+    there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
+    gone = {order: lane for order, lane in lanes.items() if order not in there | skipped and lane.entry.change.after}
+    _refuse_in_no_group(reader, gone)
     options = replace(_last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
     return Snapshot.of_rows(rows), options
+
+
+def _refuse_in_no_group(reader: GroupReader, gone: Mapping[Order, Lane]) -> None:
+    """Raise `Refused` where partitions that left their target group have no committed offset in the source either."""
+    origins = {order: [(source, *order[1:]) for source in lane.sources] for order, lane in gone.items()}
+    now = _committed(reader, [origin for places in origins.values() for origin in places])
+    lost = [
+        f"{topic}-{number} in {group} and in {some([source for source, *_ in places])}"
+        for (group, topic, number), places in origins.items()
+        if all(now[origin] is None for origin in places)
+    ]
+    if lost:
+        raise Refused(
+            f"no committed offset any more for {some(lost)}: after a hand-back no group would have one; set it in the "
+            "source group first, with apply --restore; nothing was written"
+        )
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:

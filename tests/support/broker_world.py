@@ -6,7 +6,7 @@ import functools
 import itertools
 import string
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import confluent_kafka
@@ -140,6 +140,12 @@ class BrokerWorld:
             group, {KafkaTopicPartition(*partition): OffsetAndMetadata(offset, metadata, epoch)}
         )
         assert [error.errno for error in answers.values()] == [0], answers
+
+    def commit_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """As `commit`, for several partitions in one request."""
+        wanted = {KafkaTopicPartition(*partition): OffsetAndMetadata(at, "", 0) for partition, at in offsets.items()}
+        answers = self._admin.alter_group_offsets(group, wanted)
+        assert {error.errno for error in answers.values()} <= {0}, answers
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return what a group has committed, read by another path than the tool's."""

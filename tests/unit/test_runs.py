@@ -102,6 +102,18 @@ def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
     assert "if they have started, these records are processed twice" in error
 
 
+def test_a_rollback_with_exit_4_of_the_guard_is_exit_4_again(cli, monkeypatch):
+    """The same command has nothing to do, and says again that records are processed twice."""
+    cli(*MIGRATE)
+    clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
+    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    assert "t-0 nothing → 7; stop it" in cli.fails("rollback", RUN, "--yes", code=4)
+    error = cli.fails("rollback", RUN, "--yes", code=4)
+    assert "is rolled back already, but group 'new' committed 1 partition after its offsets were read" in error
+    assert "what it processed from there on is processed twice; nothing was written" in error
+    assert verbs(cli) == ["hand-over", "rollback"]
+
+
 def test_a_rollback_of_a_run_that_wrote_nothing_says_so(cli):
     """The run directory was lost, and the offsets are all in place: another run wrote them."""
     cli.cluster.commit("new", PARTITION, 5)

@@ -20,7 +20,8 @@ SLACK = 2.5
 class Verdict:
     """A verb ended with exit 0: these partitions are the group's.
 
-    watched: until when the verb was to watch: its settle and its guard, and to its end at least. looks: the last look
+    watched: until when the verb was to watch: its settle and its guard, and to its end at least; 0 where it looked at
+    nothing, since the record said that all was done, by a command that was killed afterwards. looks: the last look
     at the group's offset, by partition. uncovered: partitions that it saw in no group of the run.
     """
 

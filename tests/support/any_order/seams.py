@@ -36,18 +36,26 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
             if hasattr(module, "open_reader"):
                 put(module, "open_reader", lambda _: nullcontext(world.request))
             if hasattr(module, "open_writer"):
-                put(module, "open_writer", lambda _: nullcontext((world.request, world.request)))
+                put(module, "open_writer", lambda _: nullcontext((world.request, world.second)))
         for name in ("now", "monotonic", "sleep"):
             method = getattr(world, name)
             put(console.SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
         for name in _REPLACED:
             put(os, name, _watched(world, getattr(os, name)))
         # The second client is asked in a thread: here in its turn, so that a story is the same each time.
-        put(threading.Thread, "start", lambda thread: thread.run())
+        put(threading.Thread, "start", _start)
         put(commands, "command_line", lambda called=(): _command_line(*called))
         if not tables:
             put(console, "_print", _print_lines)
         yield
+
+
+_start_beside = threading.Thread.start
+
+
+def _start(thread: threading.Thread) -> None:
+    asks = getattr(thread._target, "__name__", "") == "_ask"
+    (thread.run if asks else lambda: _start_beside(thread))()
 
 
 def _watched(world, function):

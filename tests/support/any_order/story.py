@@ -95,19 +95,25 @@ class Run:
 
 @dataclass
 class Ended:
-    """How a verb ended."""
+    """How a verb ended. wrote: a committed offset was altered or deleted."""
 
     step: Run
     code: int
     out: str
     err: str
+    wrote: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it came to a write or a refusal."""
+        return self.wrote or self.code in (3, 4)
 
 
 class Story:
     """What happens, step by step, until the promise is broken or the end is reached."""
 
-    def __init__(self, setting: Setting, folder: Path) -> None:
-        self.setting, self.folder, self.world = setting, folder, World()
+    def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
+        self.setting, self.folder, self.world = setting, folder, world or World()
         self.tool = CliHere(folder)
         self.ended: list[Ended] = []
         self.open: Run | None = None
@@ -216,6 +222,7 @@ class Story:
         told = len(world.told)
         ended = self.call(step, *self.command(step))
         verb, world.verb, world.planned = world.verb, None, []
+        ended.wrote = bool(verb.wrote)
         self.ended.append(ended)
         said = [line for line in ended.err.splitlines() if line]
         world.told.insert(told, f"{began:7.1f} s  $ {' '.join(self.command(step))}")
@@ -279,11 +286,7 @@ class Story:
                 f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
             )
         if ended.code in (4, 130, KILLED):
-            if verb.wrote and step.verb in ("rollback", "hand-back"):
-                for topic in self.groups(step)[2]:
-                    world.owner[topic] = None
-                self.open = replace(step, deeds=())
-            return
+            self.judge_half_done(step, ended, verb)
         if ended.code or step.verb == "delete":
             return
         self.judge_coverage(step, verb)
@@ -292,6 +295,19 @@ class Story:
             if step.starts:
                 for group in dict.fromkeys(self.world.owner[topic] for topic in self.groups(step)[2]):
                     self.start(group or "", member=step.member)
+
+    def judge_half_done(self, step: Run, ended: Ended, verb: Verb) -> None:
+        if step.verb not in ("rollback", "hand-back"):
+            return
+        if verb.wrote:
+            for topic in self.groups(step)[2]:
+                self.world.owner[topic] = None
+            self.open = replace(step, deeds=())
+        if "processed twice" in ended.err:
+            ledger = self.world.ledger
+            for partition in verb.partitions:
+                said = range(ledger.starts[partition], ledger.ends[partition])
+                ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
         """No exit 0 leaves a partition in no group that had one when the verb looked."""
@@ -308,9 +324,12 @@ class Story:
         source, _, topics = self.groups(step)
         back = step.verb in ("rollback", "hand-back")
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
+        until = max(world.seconds, verb.began + watched) if verb.looked else 0.0
         for topic in topics:
             group = source if back else "c" if step.of == "apply" else setting.split[topic]
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
+            if world.owner[topic] == group and not verb.looked:
+                continue  # it had nothing to do: what an earlier verb saw still counts
             world.owner[topic] = group
             world.verdicts.append(
                 exceptions.Verdict(
@@ -319,7 +338,7 @@ class Story:
                     groups=verb.groups,
                     partitions=partitions,
                     ended=world.seconds,
-                    watched=max(world.seconds, verb.began + watched),
+                    watched=until,
                     looks={each: verb.looked.get((group, each), verb.first) for each in partitions},
                     uncovered=frozenset(partitions - verb.covered),
                 )

@@ -70,11 +70,14 @@ class Verb:
 
 
 class World:
-    """What the tool meets: `request` is its cluster; `now`, `monotonic`, `sleep` its clock; `file` its files."""
+    """What the tool meets: `request` is its cluster; `now`, `monotonic`, `sleep` its clock; `file` its files.
 
-    def __init__(self) -> None:
-        self.cluster = InMemoryCluster()
-        self.request = _Requests(self)
+    `second` is its second client.
+    """
+
+    def __init__(self, cluster=None) -> None:
+        self.cluster = cluster or InMemoryCluster()
+        self.request = self.second = _Requests(self)
         self.ledger = Ledger()
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
@@ -244,6 +247,11 @@ class World:
             if self.seconds - application.committed_at >= every - 1e-6:
                 self._commit(application)
 
+    def commit(self, group: str, positions: dict[TopicPartition, int]) -> None:
+        """Commit what an application has processed."""
+        for partition, position in positions.items():
+            self.cluster.commit(group, partition, position)
+
     def _process(self, application: Application, partition: TopicPartition, records: int) -> None:
         position = application.positions[partition]
         last = min(position + records, self.ledger.ends[partition])
@@ -262,8 +270,8 @@ class World:
         application.committed_at = self.seconds
         if not application.member and (self.has_members(application.group) or application.group in self.held):
             return  # UNKNOWN_MEMBER_ID: it goes on all the same
-        for partition, position in application.positions.items():
-            self.cluster.commit(application.group, partition, position)
+        self.commit(application.group, application.positions)
+        for partition in application.positions:
             self.gone.pop((application.group, partition), None)
         for done in application.pending:
             done.seen = self.seconds if done.seen is None else done.seen

@@ -1,0 +1,45 @@
+"""Every verb that writes, in any order, while others act, against a real broker: the stories of the unit tests.
+
+``scripts/any_order.py --broker`` plays more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+
+from tests.support.any_order.broker import Broker, broker
+from tests.support.any_order.drawn import stories
+from tests.support.any_order.named import NAMED
+from tests.support.any_order.story import Story
+
+
+@pytest.fixture(scope="module")
+def shared(bootstrap_servers: str) -> Iterator[Broker]:
+    """The broker with its clients connected."""
+    with broker(bootstrap_servers) as connected:
+        yield connected
+
+
+def promise_kept(folder, shared: Broker, setting, steps) -> None:
+    """Play a story whose promise must be kept."""
+    with shared.world() as world:
+        story = Story(setting, folder, world)
+        assert story.play(steps) == [], f"\n{story}"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_story_by_name(tmp_path, shared, name):
+    """A story that was once a finding keeps the promise on a broker, too."""
+    setting, steps = NAMED[name]
+    promise_kept(tmp_path, shared, setting, steps)
+
+
+@examples(max_examples=8, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(story=stories())
+def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
+    """Whatever is run in whatever order, and whoever acts meanwhile, exit 0 keeps the promise."""
+    promise_kept(tmp_path_factory.mktemp("story", numbered=True), shared, *story)

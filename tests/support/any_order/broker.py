@@ -1,0 +1,159 @@
+"""The same stories against a real broker: groups, members, commits and log ends are Kafka's; the clock is the story's.
+
+An application's membership is that of a real consumer, and so are its commits. What it has processed the story counts,
+as in memory: so no story waits for a fetch, and each is the same every time. A deed that a broker does in its own time,
+such as an expiry, is the nearest that an administrator can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+
+import confluent_kafka
+
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import OFFSETS_TOPIC, Member, Resource, TopicPartition
+from migrate_groups.cluster.witness import Witness
+from tests.support.any_order.world import World
+from tests.support.broker_world import BrokerWorld, broker_world
+
+_NAMES = ("old", "a", "b", "c", "t", "u")
+
+
+class Broker:
+    """A broker and the tool's two clients of it, which all stories share: each has groups and topics of its own."""
+
+    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, witness: Witness) -> None:
+        self.others, self.writer, self.witness = others, writer, witness
+
+    @contextmanager
+    def world(self) -> Iterator[World]:
+        """Yield the world of one story; afterwards its members have left, and its topics are deleted."""
+        cluster = _Cluster(self)
+        try:
+            yield _World(cluster)
+        finally:
+            cluster.clear()
+
+
+@contextmanager
+def broker(bootstrap_servers: str) -> Iterator[Broker]:
+    """Yield a broker with its clients connected."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers)
+    with (
+        broker_world(bootstrap_servers) as others,
+        closing(Witness(config)) as witness,
+        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
+    ):
+        yield Broker(others, writer, witness)
+
+
+class _World(World):
+    """What a story's tool meets, with a real broker as its cluster."""
+
+    def __init__(self, cluster: _Cluster) -> None:
+        super().__init__(cluster)
+        self.second = cluster.second
+
+    def commit(self, group: str, positions: dict[TopicPartition, int]) -> None:
+        self.cluster.commit_all(group, positions)
+
+
+class _Named:
+    """A client under the names of a story: its group ``old`` is one of its own on the broker."""
+
+    def __init__(self, client, real: Mapping[str, str]) -> None:
+        self._client, self._real = client, real
+        self._told = {name: told for told, name in real.items()}
+
+    def __getattr__(self, name: str):
+        method = getattr(self._client, name)
+
+        def called(*arguments, **named):
+            return _renamed(method(*_renamed(arguments, self._real), **_renamed(named, self._real)), self._told)
+
+        return called
+
+
+class _Cluster(_Named):
+    """What `InMemoryCluster` has, of a broker."""
+
+    def __init__(self, of: Broker) -> None:
+        super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
+        self.principal = of.writer.principal
+        self.second = _Named(of.witness, self._real)
+        self._others = of.others
+        self._members: dict[str, confluent_kafka.Consumer] = {}
+        self._topics: list[str] = []
+
+    def clear(self) -> None:
+        for group in list(self._members):
+            self.leave(group, "")
+        for topic in self._topics:
+            self._others.delete_topic(self._real[topic])
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        self._topics.append(topic)
+        self._others.create_topic(partitions, topic=self._real[topic])
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        self._others.add_partitions(self._real[topic], total)
+
+    def produce(self, topic: str, partition: int, records: int) -> None:
+        self._others.produce(self._real[topic], partition, records)
+
+    def join(self, group: str, member: Member) -> None:
+        topics = [self._real[topic] for topic in sorted(member.subscription)]
+        self._members[group] = self._others.join(self._real[group], *topics)
+
+    def leave(self, group: str, member_id: str) -> None:
+        self._others.leave(self._members.pop(group))
+
+    def commit(self, group: str, partition: TopicPartition, offset: int) -> None:
+        self.commit_all(group, {partition: offset})
+
+    def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit as the group's member, or without membership where it has none."""
+        consumer = self._members.get(group)
+        if consumer is None:
+            self._others.commit_all(self._real[group], _renamed(positions, self._real))
+            return
+        offsets = [
+            confluent_kafka.TopicPartition(self._real[topic], partition, position)
+            for (topic, partition), position in positions.items()
+        ]
+        done = consumer.commit(offsets=offsets, asynchronous=False)
+        assert [each.error for each in done if each.error] == []
+
+    def describe_topics(self, topics):
+        """Describe topics; those of other stories are left out."""
+        described = super().__getattr__("describe_topics")(topics)
+        return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
+
+    @contextmanager
+    def held(self, group: str):
+        with self._client.held(self._real[group]) as hold:
+            yield hold
+
+
+def _renamed(value, names: Mapping[str, str]):
+    """Return a value of the ports with each group and topic that it names under its other name."""
+    if isinstance(value, Enum):
+        return value
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, TopicPartition):
+        return TopicPartition(names.get(value.topic, value.topic), value.partition)
+    if isinstance(value, Resource):
+        return Resource(value.type, names.get(value.name, value.name))
+    if isinstance(value, Mapping):
+        return {_renamed(key, names): _renamed(each, names) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(_renamed(each, names) for each in value)
+    if is_dataclass(value):
+        return replace(value, **{each.name: _renamed(getattr(value, each.name), names) for each in fields(value)})
+    return value

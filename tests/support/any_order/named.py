@@ -1,0 +1,62 @@
+"""Stories that were findings once, by name: the shortest form of each."""
+
+from __future__ import annotations
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.any_order.deeds import At, Expire, Grow, Kill, Pass
+from tests.support.any_order.story import Do, Run, Setting, Start
+
+T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+# The new group has offsets already, of an earlier trial.
+TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
+
+NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
+    "a rollback leaves a partition, whose offset expired in the source, in some group": (
+        Setting(),
+        [Run("migrate"), Do(Expire("old", T)), Run("rollback")],
+    ),
+    "delete-offsets after a rollback leaves the source its offsets": (
+        TRIED,
+        [Run("migrate"), Run("rollback"), Run("delete-offsets")],
+    ),
+    # The offsets that the target had before the run are nothing that the source has processed.
+    "hand-back after a rollback leaves the source where it stopped": (
+        TRIED,
+        [Run("migrate"), Run("rollback"), Run("hand-back")],
+    ),
+    # It commits every 5 s: a rollback sees it before it writes, or while it guards.
+    "a rollback sees a consumer without membership": (
+        Setting(),
+        [
+            Run("migrate", starts=True, member=False),
+            Run("rollback", stops=False, starts=True),
+            Do(Pass(10)),
+        ],
+    ),
+    "a rollback looks at partitions that were in place before the run": (
+        Setting(existing={("a", T): 10, ("a", U): 10}),
+        [Run("migrate", starts=True), Do(Pass(10)), Run("rollback", starts=True)],
+    ),
+    # It was added while the source was waited for, and set to its start.
+    "a rollback leaves an added partition in some group": (
+        Setting(),
+        [Run("migrate", deeds=(At("before committed", 1, Grow("u")),)), Run("rollback")],
+    ),
+    # Nothing was handed over yet.
+    "hand-back after a killed migration leaves the source where it stopped": (
+        TRIED,
+        [Run("migrate", deeds=(At("after receipt", 1, Kill()),)), Run("hand-back")],
+    ),
+    # The source's offsets were deleted by then, and u expires in its target between the first look and the last one.
+    "hand-back leaves a partition, whose offset expired in the target, in some group": (
+        Setting(),
+        [
+            Run("migrate"),
+            Run("delete-offsets"),
+            Run("hand-back", deeds=(At("before sleep", 1, Expire("a", U)),)),
+        ],
+    ),
+}
+
+REVERTED = dict(enumerate(list(NAMED)[:4], 1))
+"""The story that finds each of the defects whose mends `reverts` takes out."""

@@ -1,0 +1,48 @@
+"""The mends of four defects of the ways back, each with the means to take it out again: proof that stories find it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+from migrate_groups.cli import ways_back as commands
+from migrate_groups.migration import guard, ways_back
+from migrate_groups.plan import run_states
+from migrate_groups.plan.run_states import State, Step, Verb
+
+MENDS = {
+    1: "a rollback restores what the source group has lost",
+    2: "delete-offsets is refused after a rollback",
+    3: "hand-back is refused after a rollback",
+    4: "a rollback looks again after settle, and watches the targets for guard",
+}
+
+
+@contextmanager
+def reverted(mend: int) -> Iterator[None]:
+    """Have one of the `MENDS` undone for the length of a ``with`` block."""
+    with ExitStack() as patched:
+        if mend == 1:
+            patched.enter_context(mock.patch.object(ways_back, "_restored", return_value=[]))
+        elif mend in (2, 3):
+            verb = Verb.DELETE_OFFSETS if mend == 2 else Verb.HAND_BACK
+            patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))
+        else:
+            patched.enter_context(mock.patch.object(commands, "_once_quiet", lambda make: _at_once(make)))
+            patched.enter_context(mock.patch.object(guard, "watched", _hand_overs_only(guard.watched)))
+        yield
+
+
+def _allowed(verb: Verb) -> tuple[Step, ...]:
+    steps = run_states._TABLE[State.UNDONE]
+    at = run_states._VERBS.index(verb)
+    return (*steps[:at], Step.ALLOW, *steps[at + 1 :])
+
+
+def _at_once(make):
+    return lambda cluster, record, shown: make(cluster, record)
+
+
+def _hand_overs_only(watched):
+    return lambda deed: {} if deed.verb is Verb.ROLLBACK else watched(deed)
