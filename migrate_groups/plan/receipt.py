@@ -261,10 +261,10 @@ class Receipt:
         """Return the deed of a plan before its first request: a new one, or the last one where that is resumed."""
         deed = Deed.of(plan, started_at, verb, number=len(self.deeds) + 1)
         resumed = self.deeds[-1] if self.deeds and self.deeds[-1].verb is verb else None
-        if verb is Verb.HAND_OVER:
-            if self.hand_over is None:
-                return deed
-            deed = deed.resuming({entry.change.order: entry for entry in self.hand_over.entries})
+        earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
+        if earlier is None:
+            return deed
+        deed = deed.resuming({entry.change.order: entry for entry in earlier.entries})
         if resumed is None:
             return deed
         planned = {entry.change.order for entry in deed.entries}
