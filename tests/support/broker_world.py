@@ -37,7 +37,9 @@ class BrokerWorld:
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 4}  # not that partitions were added
+        )
         self._prefix = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
         self._consumers: list[confluent_kafka.Consumer] = []
