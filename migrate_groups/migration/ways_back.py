@@ -31,7 +31,7 @@ from migrate_groups.plan.checks.permission import Permissions, missing, of_hand_
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.options import WriteOptions
 from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.plan.receipt import Deed, Entry, Lane, Order, Receipt
+from migrate_groups.plan.receipt import Deed, Lane, Order, Receipt
 from migrate_groups.plan.run_states import WORKS, State, Step, Verb
 from migrate_groups.text import counted, some
 
@@ -84,7 +84,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             _permitted(reader, wanted, permissions),
             _same_topics(reader, deed, {change.topic for change in changes}),
             _nobody_in(reader, {group for group, *_ in lanes}),
-            _not_committed_since([lane.entry for lane in lanes.values()], now),
+            _not_committed_since(lanes.values(), now),
             _can_be_restored(reader, restored),
             _in_range(reader, restored),
         ),
@@ -95,8 +95,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     """Return the targets' committed offsets now, as a hand-over to the groups that they came from, and its options.
 
     The source group is moved forward only. Raises `Refused` where the record of the run forbids it, names no source
-    group, or two targets share one of its partitions, and where neither group has a committed offset for a partition
-    any more; `GroupNotFound`; and as `GroupReader`.
+    group, or two targets share one of its partitions, and where a target has no committed offset for a partition any
+    more; `GroupNotFound`; and as `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
@@ -122,26 +122,18 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     if all(row.offset is None for row in rows):
         raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
     there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
-    gone = {order: lane for order, lane in lanes.items() if order not in there | skipped and lane.entry.change.after}
-    _refuse_in_no_group(reader, gone)
-    options = replace(_last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
-    return Snapshot.of_rows(rows), options
-
-
-def _refuse_in_no_group(reader: GroupReader, gone: Mapping[Order, Lane]) -> None:
-    """Raise `Refused` where partitions that left their target group have no committed offset in the source either."""
-    origins = {order: [(source, *order[1:]) for source in lane.sources] for order, lane in gone.items()}
-    now = _committed(reader, [origin for places in origins.values() for origin in places])
     lost = [
-        f"{topic}-{number} in {group} and in {some([source for source, *_ in places])}"
-        for (group, topic, number), places in origins.items()
-        if all(now[origin] is None for origin in places)
+        f"{group} {topic}-{number}"
+        for (group, topic, number), lane in lanes.items()
+        if (group, topic, number) not in there | skipped and lane.entry.change.after
     ]
     if lost:
         raise Refused(
-            f"no committed offset any more for {some(lost)}: after a hand-back no group would have one; set it in the "
-            "source group first, with apply --restore; nothing was written"
+            f"no committed offset any more: {some(lost)}: nobody can tell how far the group went; set the offset that "
+            "is right with apply, or by rewind, then run hand-back again; nothing was written"
         )
+    options = replace(_last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
+    return Snapshot.of_rows(rows), options
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -344,12 +336,22 @@ def _nobody_holds(reader: GroupReader, topics: Mapping[str, set[str]]) -> Check:
     return _check("stopped", live, "still consumed", "no member holds the moved topics")
 
 
-def _not_committed_since(written: Sequence[Entry], now: Mapping[Order, CommittedOffset | None]) -> Check:
-    since = [
-        f"{entry.change.group} {entry.change.topic_partition}"
-        for entry in written
-        if now[entry.change.order] not in (entry.change.before, *entry.written)
-    ]
+def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOffset | None]) -> Check:
+    """Each target has what the run wrote, or, where that was not confirmed or is being undone, what was there before.
+
+    An offset that was confirmed and is gone expired or was deleted: nobody can tell whether its group had gone on.
+    """
+    since: list[str] = []
+    gone: list[str] = []
+    for lane in lanes:
+        change, committed = lane.entry.change, now[lane.entry.change.order]
+        is_whole = lane.state is State.HANDED_OVER and lane.entry.settled
+        if committed in lane.entry.written or (committed == change.before and not (is_whole and lane.entry.written)):
+            continue
+        (since if committed else gone).append(f"{change.group} {change.topic_partition}")
+    if gone and not since:
+        complaint = "no longer committed: nobody can tell whether the group went on; set what is right with apply"
+        return _check("not committed since", gone, complaint, "")
     advice = "; hand-back moves the source group forward instead" if since else ""
     return _check("not committed since", since, f"committed since{advice}", "nobody has committed since")
 

@@ -38,7 +38,7 @@ def test_story_by_name(tmp_path, shared, name):
     promise_kept(tmp_path, shared, setting, steps)
 
 
-@examples(max_examples=8, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
     """Whatever is run in whatever order, and whoever acts meanwhile, exit 0 keeps the promise."""

@@ -115,7 +115,7 @@ class Straggle(Deed):
     latest: bool = True
 
     def do(self, world: World) -> None:
-        world.start(self.group, sorted(world.owner), member=self.member, latest=self.latest)
+        world.start(self.group, sorted(world.owner), member=self.member, latest=self.latest, straggles=True)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,13 @@ class Restart(Deed):
     def do(self, world: World) -> None:
         if running := world.applications.get(self.group):
             world.stop(self.group)
-            world.start(self.group, running.topics, member=running.member, latest=running.latest)
+            world.start(
+                self.group,
+                running.topics,
+                member=running.member,
+                latest=running.latest,
+                straggles=running.straggles,
+            )
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,16 @@ FIRST, OTHER = "first", "other"  # the write of the story's first verb, and that
 
 _PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("t", 1)])
 _GROUPS = st.sampled_from(["old", "a", "b", "c"])
+# The source most of all: once it has handed over, what it loses is what a way back has to set again.
+_LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
 _MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
 
 _others = st.one_of(
-    st.builds(deeds.Expire, _GROUPS, _PARTITIONS),
-    st.builds(deeds.Expire, _GROUPS, _PARTITIONS, st.just("deleted by others")),
-    st.builds(deeds.ExpireGroup, _GROUPS),
+    st.builds(deeds.Expire, _LOSERS, _PARTITIONS),
+    st.builds(deeds.Expire, _LOSERS, _PARTITIONS, st.just("deleted by others")),
+    st.builds(deeds.ExpireGroup, _LOSERS),
     st.builds(deeds.Straggle, _GROUPS, st.booleans(), st.booleans()),
     st.builds(deeds.Stop, _GROUPS, st.booleans()),
     st.builds(deeds.Restart, _GROUPS),
@@ -73,6 +75,7 @@ _hand_over = st.builds(
 _between = st.one_of(
     st.builds(Do, st.builds(deeds.Pass, st.integers(1, 12))),
     st.builds(Start, _GROUPS, st.booleans()),
+    st.builds(Do, _others),
     st.builds(Do, _others),
 )
 

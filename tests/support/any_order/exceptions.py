@@ -51,6 +51,18 @@ def missing(world, group: str, partition: TopicPartition) -> str:
     return f"{how} after the last look of a verb at it"
 
 
+def overtaken(world, application) -> None:
+    """Excuse what a straggler without membership skips by committing its own position over what its group was handed.
+
+    In a target the tool tells that as a remark only: it may be a new application that has started.
+    """
+    for partition, position in application.positions.items():
+        stands = world.stands(application.group, partition)
+        if stands is not None and stands < position:
+            skipped = world.ledger.unprocessed(partition, position)
+            world.ledger.may_skip(partition, skipped, "a straggler without membership committed beyond it")
+
+
 def repeated(world) -> Iterator[str]:
     """Yield what was processed twice and is not excused."""
     for partition, offsets in world.ledger.processed.items():

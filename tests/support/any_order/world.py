@@ -30,6 +30,7 @@ class Application:
 
     member: it joins the group, and commits each second; the other kind assigns itself partitions, keeps its own
     position and commits all of it every 5 s. latest: it skips to the log end where its group has no committed offset.
+    straggles: nobody told it to start.
     """
 
     group: str
@@ -37,6 +38,7 @@ class Application:
     member: bool
     latest: bool
     joined: float
+    straggles: bool = False
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     pending: list[Processing] = field(default_factory=list)
     committed_at: float = 0.0
@@ -167,13 +169,13 @@ class World:
 
     # Applications.
 
-    def start(self, group: str, topics, *, member: bool, latest: bool) -> bool:
+    def start(self, group: str, topics, *, member: bool, latest: bool, straggles: bool = False) -> bool:
         """Start a group's application; False where it runs already, or can't join."""
         if group in self.applications or (member and group in self.held) or not topics:
             return False
         started = Application(
             group=group, topics=tuple(topics), member=member, latest=latest, joined=self.seconds,
-            committed_at=self.seconds,
+            committed_at=self.seconds, straggles=straggles,
         )  # fmt: skip
         if member:
             assigned = frozenset(self.partitions(topics))
@@ -270,6 +272,8 @@ class World:
         application.committed_at = self.seconds
         if not application.member and (self.has_members(application.group) or application.group in self.held):
             return  # UNKNOWN_MEMBER_ID: it goes on all the same
+        if application.straggles and not application.member:
+            exceptions.overtaken(self, application)
         self.commit(application.group, application.positions)
         for partition in application.positions:
             self.gone.pop((application.group, partition), None)
