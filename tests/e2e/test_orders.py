@@ -36,7 +36,10 @@ class Shop:
     """Produces orders as JSON, each with the time at which it was placed."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        # One request at a time: orders stay in order where a request is tried again.
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+        )
         self._topic, self._faker = topic, Faker()
         self._faker.seed_instance(6)
 

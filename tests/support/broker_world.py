@@ -34,8 +34,18 @@ def until(condition, *, seconds: float = _SECONDS):
 
 @functools.cache
 def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
-    """Return the one producer of a broker for all tests: each has threads, and lives to the end of the run."""
-    return confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
+    """Return the one producer of a broker for all tests: each has threads, and lives to the end of the run.
+
+    It sends one request at a time, so that records stay in order where a request is tried again.
+    """
+    return confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "linger.ms": 0,
+            "log_level": 0,
+            "max.in.flight.requests.per.connection": 1,
+        }
+    )
 
 
 class BrokerWorld:
