@@ -559,3 +559,18 @@ def test_between_stop_and_write_nothing_is_read_twice():
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
+
+
+@pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: hand_back(made, receipt, FakeClock())])
+def test_an_offset_that_the_target_lost_refuses_both_ways_back(way_back):
+    """It was confirmed and has expired since: nobody can tell how far the new group had gone by then."""
+    made = cluster()
+    receipt = Receipt((migrate(made, spec(), LEAVE),))
+    made.commit("bill", INV, 9)
+    made.delete_offsets("bill", [INV])
+    try:
+        complaint = " ".join(check.reason for check in way_back(made, receipt).refusals(at_the_write=True))
+    except Refused as error:
+        complaint = str(error)
+    assert "bill inv-0" in complaint
+    assert "nobody can tell" in complaint
