@@ -106,7 +106,8 @@ def refuse_other_run(journal: Journal, plan: Plan) -> None:
 def is_over(reader: GroupReader, journal: Journal) -> bool:
     """Say it where this run handed over, and its new groups have gone on since: nothing is handed over again.
 
-    Raises `PartlyApplied` where the source group has moved as well: those records are processed twice.
+    Raises `PartlyApplied` where the source group has moved as well: those records are processed twice; `Refused` where
+    a new group has lost an offset.
     """
     from migrate_groups.migration.started import started_since
 
@@ -117,6 +118,11 @@ def is_over(reader: GroupReader, journal: Journal) -> bool:
     if started.moved:
         raise PartlyApplied(
             f"{handed_over}; {some(started.moved, 3)}: stop it, those records are processed twice; nothing was written"
+        )
+    if started.lost:
+        raise Refused(
+            f"{handed_over}; no committed offset any more: {some(started.lost)}: nobody can tell how far the group "
+            "went; nothing was written"
         )
     talk(f"{handed_over}; nothing was written")
     return True

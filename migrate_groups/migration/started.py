@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from migrate_groups.cluster.ports import GroupReader, TopicPartition
+from migrate_groups.cluster.ports import CommittedOffset, GroupReader, TopicPartition
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.receipt import Deed, Receipt
-from migrate_groups.plan.run_states import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,10 +16,12 @@ class Started:
     """A hand-over that is whole, and whose new groups have started since.
 
     groups: those new groups. moved: what the source groups did since they stopped; those records are processed twice.
+    lost: partitions for which a new group has no committed offset any more.
     """
 
     groups: tuple[str, ...]
     moved: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
@@ -31,13 +32,14 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
     """
     deed = receipt.hand_over
-    if deed is None or any(lane.state is State.WRITING for lane in receipt.lanes.values()):
+    if deed is None or deed.failed:
         return None
-    groups = tuple(group for group in sorted(_targets(deed)) if _has_started(reader, deed, group))
+    now = {group: reader.committed(group, _partitions(deed, group)) for group in sorted(_targets(deed))}
+    groups = tuple(group for group, found in now.items() if _has_started(reader, deed, group, found))
     if not groups:
         return None
-    moved = look_at_watched(reader, deed).moved
-    return Started(groups=groups, moved=moved)
+    lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
+    return Started(groups=groups, moved=look_at_watched(reader, deed).moved, lost=lost)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
@@ -57,15 +59,20 @@ def _targets(deed: Deed) -> set[str]:
     return {entry.change.group for entry in deed.entries if entry.change.source_group is not None}
 
 
-def _has_started(reader: GroupReader, deed: Deed, group: str) -> bool:
+def _partitions(deed: Deed, group: str) -> list[TopicPartition]:
+    return [entry.change.topic_partition for entry in deed.entries if entry.change.group == group]
+
+
+def _has_started(
+    reader: GroupReader, deed: Deed, group: str, now: Mapping[TopicPartition, CommittedOffset | None]
+) -> bool:
     if reader.describe_group(group).members:
         return True
-    written = {entry.change.topic_partition: entry for entry in deed.entries if entry.change.group == group}
-    now = reader.committed(group, list[TopicPartition](written))
     return any(
-        (committed := now[partition]) is not None
+        (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None
         and committed.offset > entry.change.after.offset
         and committed not in (entry.change.before, *entry.written)
-        for partition, entry in written.items()
+        for entry in deed.entries
+        if entry.change.group == group
     )

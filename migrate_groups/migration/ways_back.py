@@ -55,12 +55,10 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
-    undone = {
-        order: lane
-        for order, lane in lanes.items()
-        if lane.takes(Verb.ROLLBACK, *WORKS) and lane.entry.change.action is not Action.UNCHANGED
-    }
-    if not undone and not receipt.is_done(Verb.ROLLBACK):
+    # Also those that the run found in place: they are undone once nobody goes on with them.
+    undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
+    wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
+    if not wrote and not receipt.is_done(Verb.ROLLBACK):
         raise Refused(
             "nothing to roll back: this run wrote nothing; the offsets that it found in place were written by another "
             "run, whose receipt can undo them"
@@ -69,7 +67,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     origins = [(lane, source) for lane in undone.values() for source in lane.sources]
     wanted = _wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
-    # Also those that the run found in place, or that the brokers refused: they must not have gone on.
+    # Also those that the brokers refused: they must not have gone on.
     now = _committed(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)

@@ -84,6 +84,34 @@ def test_the_same_migrate_again_after_an_old_application_came_back(cli):
     assert cli.offset("new") == 6
 
 
+def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
+    """One new group has started, and another has no committed offset any more: that is no exit 0."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.commit("old", TopicPartition("u", 0), 0)
+    spec = (cli.folder / "split.toml").read_text()
+    second = '[[target]]\ngroup = "second"\ntopics = ["u"]\n'
+    (cli.folder / "split.toml").write_text(spec.replace("[options]", f"{second}[options]"))
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    cli.cluster.delete_offsets("second", [TopicPartition("u", 0)])
+    assert "no committed offset any more: second u-0: nobody can tell how far" in cli.fails(*MIGRATE, code=3)
+
+
+def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
+    """Nothing was written for it, and its group must not go on with it after a rollback either."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 10)
+    cli.cluster.commit("old", TopicPartition("u", 0), 3)
+    cli.cluster.commit("new", TopicPartition("u", 0), 3)
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(spec.replace('topics = ["t"]', 'topics = ["t", "u"]').replace("1ms", "5s"))
+    clock = FakeClock()
+    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    cli(*MIGRATE)
+    clock = FakeClock(lambda: cli.cluster.commit("new", TopicPartition("u", 0), 6))
+    assert "u-0 3 → 6 (3 records); stop it" in cli.fails("rollback", RUN, "--yes", code=4)
+
+
 def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(cli):
     """Nobody has processed anything twice yet: the same command hands over the later offset."""
     cli(*MIGRATE)

@@ -291,7 +291,7 @@ class Story:
             return
         self.judge_coverage(step, verb)
         if step.verb in ("migrate", "apply", "rollback", "hand-back"):
-            self.judge_hand_over(step, verb)
+            self.judge_hand_over(step, verb, idle="; nothing was written" in ended.err)
             if step.starts:
                 for group in dict.fromkeys(self.world.owner[topic] for topic in self.groups(step)[2]):
                     self.start(group or "", member=step.member)
@@ -319,7 +319,7 @@ class Story:
             if not any(offset is not None for offset in stands.values()):
                 self.world.problem(f"{step.verb} with exit 0 leaves {partition} in no group")
 
-    def judge_hand_over(self, step: Run, verb: Verb) -> None:
+    def judge_hand_over(self, step: Run, verb: Verb, *, idle: bool) -> None:
         world, setting = self.world, self.setting
         source, _, topics = self.groups(step)
         back = step.verb in ("rollback", "hand-back")
@@ -328,7 +328,7 @@ class Story:
         for topic in topics:
             group = source if back else "c" if step.of == "apply" else setting.split[topic]
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
-            if world.owner[topic] == group and not verb.looked:
+            if world.owner[topic] == group and (idle or not verb.looked):
                 continue  # it had nothing to do: what an earlier verb saw still counts
             world.owner[topic] = group
             world.verdicts.append(
@@ -348,6 +348,10 @@ class Story:
                 if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
                     skipped = world.ledger.unprocessed(partition, stands or 0)
                     world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
+                ahead = setting.existing.get((setting.split[topic], partition))
+                if step.verb == "hand-back" and setting.on_existing == "forward" and ahead is not None:
+                    skipped = world.ledger.unprocessed(partition, ahead)
+                    world.ledger.may_skip(partition, skipped, "on_existing = forward had left the target ahead")
                 if setting.uncommitted != "refuse" and (source, partition) in verb.missed:
                     every = range(world.ledger.starts[partition], world.ledger.ends[partition])
                     world.ledger.may_skip(partition, every, f"uncommitted = {setting.uncommitted}")
@@ -370,7 +374,7 @@ class Story:
             world.produce(partition, 2)
         for group in GROUPS:
             self.start(group, member=True)
-        world.wait(max(end - world.ledger.starts[partition] for partition, end in world.ledger.ends.items()) / 2 + 2)
+        world.wait(max(world.ledger.ends.values()) / 2 + 2)  # from the log start, with uncommitted = start
         self.judge()
         for partition, offset in world.left():
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
