@@ -28,7 +28,7 @@ def at(seconds: float) -> str:
 
 
 def records(world, topic: str, partition: int, *seconds: float) -> None:
-    world.produce_all(topic, partition, [(f"at {each}", T + int(1000 * each)) for each in seconds])
+    world.produce_in_order(topic, partition, [(f"at {each}", T + int(1000 * each)) for each in seconds])
 
 
 def rewound(cli, *arguments: object) -> tuple[list[str], str]:

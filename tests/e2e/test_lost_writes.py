@@ -23,7 +23,7 @@ def race(world):
     now = int(time.time() * 1000)
     for partition in range(PARTITIONS):
         # Half a minute off the hour: the span is counted from when the command runs.
-        world.produce_all(
+        world.produce_in_order(
             topic,
             partition,
             [
