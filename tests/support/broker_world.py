@@ -108,7 +108,6 @@ class BrokerWorld:
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
         """As `transact`, with a transaction that is open for the length of a ``with`` block."""
-        end = self._end(topic, partition) + records + 1
         producer = self.transactional_producer()
         producer.begin_transaction()
         for number in range(records):
@@ -116,6 +115,7 @@ class BrokerWorld:
             producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
         assert producer.flush(_SECONDS) == 0  # an abort would take back what is still to be sent
         yield
+        end = self._end(topic, partition) + 1
         (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
         until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is there
 
