@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -26,6 +27,8 @@ from migrate_groups.cli.writing import (
 )
 from migrate_groups.errors import UsageError
 from migrate_groups.offsets.times import parse_duration
+
+_MOST_OF_GROUPS = 80
 
 if TYPE_CHECKING:
     from migrate_groups.cli.plans import PlanInput
@@ -174,4 +177,6 @@ def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | N
     if str(file) == "-":
         return None
     groups = "+".join(quote(group, safe="") for group in sorted(to_group))
+    if len(groups) > _MOST_OF_GROUPS:  # no file's name has more than 255 characters
+        groups = f"{groups[:_MOST_OF_GROUPS]}-{hashlib.sha256(groups.encode()).hexdigest()[:16]}"
     return file.with_name(f"{file.name}{groups and '.'}{groups}.receipt.json")

@@ -15,10 +15,11 @@ from migrate_groups.errors import InvalidInput, Refused
 def locked(path: Path) -> Iterator[None]:
     """Keep every other run away from a file meanwhile.
 
-    The lock is an empty hidden file beside it, which stays; the lock itself ends with the process, however it ends.
-    Raises `Refused` where another run has it, `InvalidInput` where the lock can't be made.
+    The lock is an empty hidden file beside it, which stays as long as the file; the lock itself ends with the process,
+    however it ends. Raises `Refused` where another run has it, `InvalidInput` where the lock can't be made.
     """
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+    place = path.with_name(f".{path.name}.lock")
+    lock = FileLock(place, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
@@ -28,4 +29,6 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        if not path.exists():  # nothing was kept, so that nothing need be found again
+            place.unlink(missing_ok=True)
         lock.release()

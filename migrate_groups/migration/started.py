@@ -9,6 +9,7 @@ from migrate_groups.cluster.ports import CommittedOffset, GroupReader, TopicPart
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.receipt import Deed, Receipt
+from migrate_groups.plan.run_states import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
     """
     deed = receipt.hand_over
-    if deed is None or deed.failed:
+    if deed is None or any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in deed.entries):
         return None
     now = {group: reader.committed(group, _partitions(deed, group)) for group in sorted(_targets(deed))}
     groups = tuple(group for group, found in now.items() if _has_started(reader, deed, group, found))

@@ -227,7 +227,8 @@ def test_a_dry_run_tells_before_the_cut_over(scene):
     scene.allow(scene.needed("migrate"))
     code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
     assert code == 0
-    assert re.search(rf"^warn +permission +{WHO} lacks Delete on Group '{scene.new}': a rollback could not", out, re.M)
+    assert re.search(rf"^warn +permission +{WHO} lacks Delete on Group '{scene.new}', Read on", out, re.M)
+    assert f"Read on Group '{scene.old}': a rollback would be refused" in out
     assert scene.stands() == before
 
 

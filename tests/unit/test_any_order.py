@@ -31,7 +31,7 @@ def test_story_finds_the_defect_without_its_mend(tmp_path, mend):
         assert Story(setting, tmp_path).play(steps) != []
 
 
-@examples(max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, story):
     """Whatever is run in whatever order, and whoever acts meanwhile, exit 0 keeps the promise."""

@@ -24,6 +24,8 @@ OTHERS = {
     "--spark-connector",
     "--runs",
     "--seed",
+    "--long",
+    "--coverage",
 }
 
 

@@ -84,6 +84,23 @@ def test_the_same_migrate_again_after_an_old_application_came_back(cli):
     assert cli.offset("new") == 6
 
 
+def test_the_same_migrate_again_after_a_new_group_committed_during_it(cli, monkeypatch):
+    """Its commit landed before the read-back: the partition is not confirmed, and was handed over all the same."""
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
+    alter = cli.cluster.alter_offsets
+
+    def alter_and_start(group, offsets):
+        answers = alter(group, offsets)
+        cli.cluster.commit("new", PARTITION, 8)
+        return answers
+
+    monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_start)
+    assert "1 partition not confirmed" in cli.fails(*MIGRATE, code=4)
+    assert "new has started; nothing was written" in cli(*MIGRATE).stderr
+    assert cli.offset("new") == 8
+
+
 def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
     """One new group has started, and another has no committed offset any more: that is no exit 0."""
     cli.cluster.create_topic("u", 1)

@@ -112,7 +112,7 @@ def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, st
         ("$M --version 2>&-", 0, ""),
         ("$M export none.csv -o - 2>&-", 2, ""),
         ("$M --none 2>&-", 2, ""),
-        ("$M apply split.csv <&-", 2, "error: nobody can be asked here: pass --yes to write, or --dry-run to look\n"),
+        ("$M apply split.csv <&-", 2, "error: stdin is not a terminal: pass --yes to write, or --dry-run to look\n"),
     ],
 )
 def test_a_stream_that_is_full_or_closed(cli, command, code, said):
