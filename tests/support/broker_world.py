@@ -151,6 +151,16 @@ class BrokerWorld:
         answers = self._admin.alter_group_offsets(group, wanted)
         assert {error.errno for error in answers.values()} <= {0}, answers
 
+    def delete_offsets(self, group: str, *partitions: TopicPartition) -> None:
+        """Delete a group's commits, as ``kafka-consumer-groups --delete-offsets`` does."""
+        self._admin.delete_group_offsets(group, [KafkaTopicPartition(*partition) for partition in partitions])
+        until(lambda: not set(partitions) & self.committed(group).keys())
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group without members, with all its commits."""
+        self._admin.delete_groups([group])
+        until(lambda: not self.committed(group))
+
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return what a group has committed, read by another path than the tool's."""
         found = self._admin.list_group_offsets({group: None})[group]

@@ -1,0 +1,71 @@
+"""The life of a run on a real broker: the same command again, a hand-back, a source group whose offsets are gone."""
+
+from __future__ import annotations
+
+from migrate_groups.cluster.ports import TopicPartition
+from tests.support.broker_world import until
+from tests.support.cli import running
+from tests.support.old_group import Old
+
+RUN = "split.toml.run"
+
+
+def test_the_same_migrate_again_once_the_new_groups_have_started(cli, world):
+    """Exit 0 while the old group stays where it stopped; exit 4 with the range once it has committed."""
+    old = Old(cli, world)
+    first = TopicPartition(old.pay, 0)
+    cli("migrate", "split.toml", "--yes")
+    world.commit(old.pay_group, first, 7)
+    again = cli("migrate", "split.toml", "--yes").stderr
+    assert f"handed over already, and {old.pay_group} has started; nothing was written" in again
+    world.commit(old.group, first, 9)
+    assert f"{first} 4 → 9 (5 records)" in cli.fails("migrate", "split.toml", "--yes", code=4)
+    assert world.committed(old.pay_group)[first] == 7
+
+
+def test_hand_back_stops_an_old_group_that_lives_on_and_migrate_starts_anew(cli, world):
+    """Brokers take no offsets for a group with members: its stop is waited for; the same migrate works again then."""
+    old = Old(cli, world, stay=True)
+    first = TopicPartition(old.pay, 0)
+    lives_on = world.join(old.group, old.find)
+    assert "way back" in cli("migrate", "split.toml", "--dry-run").stdout
+    cli("migrate", "split.toml", "--yes")
+    world.commit(old.pay_group, first, 8)
+    with running(cli, "hand-back", RUN, "--yes", "--wait", "60s") as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        world.leave(lives_on)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert world.committed(old.group)[first] == 8
+    world.commit(old.group, first, 9)
+    cli("migrate", "split.toml", "--yes")
+    assert world.committed(old.pay_group)[first] == 9
+
+
+def test_rollback_sets_again_what_the_old_group_lost(cli, world):
+    """An offset that was deleted from the old group since is set again before the new group's is deleted."""
+    old = Old(cli, world)
+    before = world.committed(old.group)
+    cli("migrate", "split.toml", "--yes")
+    lost = TopicPartition(old.pay, 1)
+    world.delete_offsets(old.group, lost)
+    done = cli("rollback", RUN, "--yes")
+    assert f"no longer committed, set again from the receipt: {old.group} {lost}" in done.stdout
+    assert world.committed(old.group) == before
+    assert world.committed(old.pay_group) == world.committed(old.find_group) == {}
+
+
+def test_an_old_group_that_is_gone_is_handed_over_from_the_baseline(cli, world):
+    """All its offsets went during the wait: that is said, and ``vanished = "restore"`` hands over what it had."""
+    old = Old(cli, world)
+    before = world.committed(old.group)
+    with running(cli, "migrate", "split.toml", "--yes", "--settle", "3s", "--wait", "6s") as process:
+        assert "waiting up to" in process.stderr.readline()
+        world.delete_group(old.group)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert "has no committed offset any more: 4 commit" in err
+    until(lambda: not world.committed(old.group))
+    assert 'vanished = "restore"' in cli.fails("migrate", "split.toml", "--yes", code=3)
+    cli("migrate", "split.toml", "--yes", "--vanished", "restore")
+    assert world.committed(old.pay_group) | world.committed(old.find_group) == before
