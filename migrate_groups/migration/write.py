@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections import defaultdict
@@ -21,6 +22,7 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.plan.plan import Change
 from migrate_groups.plan.receipt import Deed, Entry, Outcome
+from migrate_groups.plan.run_states import Verb
 
 # One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.
 _MOST_BYTES = 500_000
@@ -37,17 +39,17 @@ def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record
     """Carry out a deed, read it back with both clients, and return it with what became of each partition.
 
     ``record`` gets the deed before the first request, after every answer, and when all was read back. ``witness`` None
-    does without the second client, which is asked while the first one reads back. No offset is deleted before every
-    offset that the deed sets was read back: otherwise a partition could be in no group at all. Never raises for a
-    partition.
+    does without the second client, which is asked while the first one reads back. A rollback sets the source group's
+    offsets first, and no offset is deleted before every one that the deed sets was read back: otherwise a partition
+    could be in no group at all. Never raises for a partition.
     """
     deed = _read_back(writer, deed)
     record(deed)
     asked: _Asked | None = None
-    for deletes, attempt in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        if deletes and any(entry.change.after is not None and not entry.settled for entry in deed.entries):
+    for turn, attempt in itertools.product(range(3), (1, 2)):
+        if any(_turn(entry, deed.verb) < turn and not entry.settled for entry in deed.entries):
             break
-        todo = [entry for entry in deed.entries if _is_due(entry, attempt) and (entry.change.after is None) is deletes]
+        todo = [entry for entry in deed.entries if _is_due(entry, attempt) and _turn(entry, deed.verb) == turn]
         for group, batch in batches(todo):
             answers = _send(writer, group, [entry.change for entry in batch])
             deed = deed.updated(_answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch)
@@ -92,6 +94,13 @@ def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[T
     if wanted:
         return writer.alter_offsets(group, wanted)
     return writer.delete_offsets(group, [change.topic_partition for change in batch])
+
+
+def _turn(entry: Entry, verb: Verb) -> int:
+    """Return when an entry is written: what a rollback sets in the source group first, what is deleted last."""
+    if entry.change.after is None:
+        return 2
+    return int(verb is Verb.ROLLBACK and entry.change.source_group is None)
 
 
 def _is_due(entry: Entry, attempt: int) -> bool:

@@ -455,6 +455,23 @@ def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members
     assert "big no longer has a committed offset for inv-0, and is Stable with 1 member" in refusal.reason
 
 
+def test_a_target_is_not_moved_back_where_the_source_groups_offset_is_not_in_place():
+    """The target had an offset before: it goes back there only once the source group has its own again."""
+    made = cluster(AnswersNothing)
+    made.commit("bill", INV, 9)
+    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
+    receipt = Receipt((migrate(made, spec(), options),))
+    made.delete_offsets("big", [INV])
+    plan = plan_rollback(made, receipt)
+    made.lost = True
+    deed = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda deed: None)
+    assert {entry.change.group: str(entry.outcome) for entry in deed.entries} == {
+        "big": "unknown",
+        "bill": "not attempted",
+        "shop": "not attempted",
+    }
+
+
 def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
     """The source group's offset is lost on its way: the target keeps its own, and the deed stays open."""
     made = cluster(AnswersNothing)
