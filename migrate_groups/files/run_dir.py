@@ -21,9 +21,9 @@ class RunDir:
     """The files of a run.
 
     ``baseline.parquet`` (the source group before the wait), ``spec.toml``, ``before.parquet`` (the group when it had
-    stopped), ``split.parquet`` (the same rows under their
-    new groups), ``fence.parquet`` (how far the offsets topic had been written then), ``plan.json``, ``offsets.csv``
-    (for Kafka's own tool), ``receipt.json``, and ``after.parquet`` (the new groups once all was written and read back).
+    stopped), ``split.parquet`` (the same rows under their new groups), ``fence.parquet`` (how far the offsets topic had
+    been written then), ``plan.json``, ``offsets.csv`` (for Kafka's own tool), ``receipt.json``, and ``after.parquet``
+    (the new groups once all was written and read back).
     """
 
     folder: Path

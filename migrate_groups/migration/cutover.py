@@ -83,8 +83,8 @@ def prepare(
     known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
     # A topic all of whose commits have expired since is in the receipt alone, or in the baseline.
     expired = {topic for each in patterns for topic in each.matching(known)}
-    last = LastCommitted.of_baseline(baseline)
     if baseline is not None and not reader.describe_group(spec.source).exists:
+        last = LastCommitted.of_baseline(baseline)
         last.refuse_unless_restorable(spec.source, options)
         topics = expired | {partition.topic for partition in last.committed}
         reading = read_group(reader, spec.source, clock, topics=topics, known=visible, may_be_gone=True)
@@ -138,12 +138,14 @@ def cut_over(
     try:
         wait_for_stop(waiting)
         how.once_stopped()
-        read = partial(read_group, reader, spec.source, clock, topics=of_group, ends=baseline.ends)
+        read = partial(
+            read_group, reader, spec.source, clock, topics=of_group, ends=baseline.ends, may_be_gone=restorable
+        )
         try:
-            reading = read(may_be_gone=restorable)
+            reading = read()
         except PendingCommits:
             wait_for_stop(replace(waiting, offsets=True))
-            reading = read(may_be_gone=restorable)
+            reading = read()
     except GroupNotFound:
         last.refuse_unless_restorable(spec.source, options)
         raise
@@ -178,9 +180,9 @@ class LastCommitted:
         return last
 
     @staticmethod
-    def of_baseline(baseline: Snapshot | None) -> LastCommitted:
-        """Return what an interrupted run saw, nothing where there is none."""
-        rows = [*baseline.rows()] if baseline else []
+    def of_baseline(baseline: Snapshot) -> LastCommitted:
+        """Return what an interrupted run saw."""
+        rows = [*baseline.rows()]
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
@@ -211,7 +213,7 @@ class LastCommitted:
             raise Refused(f'{gone}; vanished = "restore" hands over what it had committed; nothing was written')
         if not self.stopped:
             raise Refused(
-                f"{gone}, and it was last seen while it still ran: nobody can tell where it stopped; look at "
+                f"{gone}, and it was last seen while it still ran: where it stopped is not known; look at "
                 "baseline.parquet in the run directory, and apply what is right; nothing was written"
             )
 

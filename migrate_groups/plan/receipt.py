@@ -228,14 +228,12 @@ class Receipt:
         Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or all was taken
         back.
         """
-        states: dict[State, list[str]] = defaultdict(list)
-        for (group, topic, number), lane in self.lanes.items():
-            states[lane.state].append(f"{group} {topic}-{number}")
+        states = _by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
-            if places := states[state]:
+            if places := states.get(state):
                 raise Undetermined(f"nothing to judge yet: {some(places)}: {advice(state)}")
         for state in (State.UNDONE, State.HANDED_BACK):
-            if places := states[state]:
+            if places := states.get(state):
                 raise Refused(f"nothing to judge: {some(places)}: {advice(state)}")
         judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
         if not judged:
@@ -246,11 +244,8 @@ class Receipt:
 
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb is refused, by state with its partitions; empty where the record allows it."""
-        reasons: dict[State, list[str]] = defaultdict(list)
-        for (group, topic, number), lane in self.lanes.items():
-            if lane.takes(verb, Step.REFUSE):
-                reasons[lane.state].append(f"{group} {topic}-{number}")
-        return [f"{some(places)}: {advice(state)}" for state, places in reasons.items()]
+        refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
+        return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 
     def is_done(self, verb: Verb) -> bool:
         """Return whether a verb has done all its work already."""
@@ -302,6 +297,14 @@ class Receipt:
 
 NOTHING_WRITTEN = Receipt()
 """The record of a run before its first deed."""
+
+
+def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
+    """Return the partitions in each state, as a person reads them."""
+    states: dict[State, list[str]] = defaultdict(list)
+    for (group, topic, number), lane in lanes.items():
+        states[lane.state].append(f"{group} {topic}-{number}")
+    return states
 
 
 def _fold_hand_over(lanes: dict[Order, Lane], deed: Deed) -> None:

@@ -51,6 +51,15 @@ def missing(world, group: str, partition: TopicPartition) -> str:
     return f"{how} after the last look of a verb at it"
 
 
+def taken_away(world, application, partition: TopicPartition) -> bool:
+    """Whether a straggler starts in a target whose offset a way back, which still runs, has taken away already.
+
+    The operator had stopped that group for it, and is told with exit 4 that somebody came. Nothing is excused by this:
+    what such a straggler passes over has to be processed all the same, in the group that gets the partition in the end.
+    """
+    return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
+
+
 def overtaken(world, application) -> None:
     """Excuse what a straggler without membership skips by committing its own position over what its group was handed.
 

@@ -204,7 +204,7 @@ class World:
             self.ledger.may_skip(partition, skipped, why)
             self.ledger.may_repeat(partition, range(begins, end), why)
         lost = [offset for offset in skipped if offset not in self.ledger.skippable[partition]]
-        if lost and self.owner[partition.topic] == group:
+        if lost and self.owner[partition.topic] == group and not exceptions.taken_away(self, application, partition):
             at = "has no committed offset" if stands is None else f"stands at {stands}"
             self.problem(
                 f"records skipped: {partition} {lost[0]} to {lost[-1]}, since group {group}, which was said to have "
