@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,9 @@ def compare(sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str) -
     found = {}
     for level in levels:
         visible = raw.where(F.col("kind").isin(_VISIBLE[level]))
-        ours, by_kafka = _decoded(visible), _printed(sandbox, level)
+        with ThreadPoolExecutor() as beside:
+            printed = beside.submit(_printed, sandbox, level)
+            ours, by_kafka = _decoded(visible), printed.result()
         different = sum(one != other for one, other in itertools.zip_longest(ours, by_kafka))
         found[level] = len(ours), len(by_kafka), different
     return found

@@ -187,7 +187,9 @@ def test_the_end_of_a_log_that_an_unclean_election_has_cut_is_read_anew(brokers)
         assert reader.log_bounds([partition], {partition: 20}) == {partition: LogBounds(start=0, end=10)}
 
 
-@pytest.mark.parametrize("fault", ["rolling restart", "whole cluster gone and back"])
+@pytest.mark.parametrize(
+    "fault", ["rolling restart", pytest.param("whole cluster gone and back", marks=pytest.mark.long)]
+)
 def test_the_cluster_fails_while_migrate_waits(brokers, cli, fault):
     """The wait goes on, and hands over where the old application stopped in the end: each record once."""
     old = Old(brokers, cli.folder)

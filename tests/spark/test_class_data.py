@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> None:
-    """One archive with its final name, none half-made; the next JVM has it mapped."""
+    """One archive with its final name, none half-made, and nothing in the working directory; the next JVM maps it."""
+    assert [*folder.iterdir()] == [folder / "archives"]
     [archive] = (folder / "archives").iterdir()
     assert archive.suffix == ".jsa"
     assert archive.stat().st_size > 10_000_000
@@ -39,7 +41,7 @@ def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> Non
     assert (done.stdout, done.stderr, done.returncode) == ("3\nTrue\n", "", 0)
 
 
-@pytest.mark.parametrize("damage", ["cut short", "garbled"])
+@pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
     """It is passed over, without a word."""
     [archive] = (folder / "archives").glob("*.jsa")
@@ -54,7 +56,7 @@ def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
 
 
-@pytest.mark.parametrize("option", ["", "-NoSuchOption"])
+@pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.long), "-NoSuchOption"])
 def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) -> None:
     """Whether it says nothing or does not start with the option: an empty file keeps the next start from trying."""
     instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
@@ -62,6 +64,16 @@ def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) 
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
     [archive] = (tmp_path / "archives").iterdir()
     assert archive.stat().st_size == 0
+
+
+def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) -> None:
+    """It is asked once; then an empty file stands for the attempt."""
+    asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
+    assert "ArchiveClassesAtExit" in asked.options
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as jvm:
+        asked._keep(jvm)
+    [archive] = tmp_path.iterdir()
+    assert (archive, archive.stat().st_size, asked.options) == (asked.archive, 0, "")
 
 
 def test_a_folder_that_cannot_be_made_is_no_failure(tmp_path: Path) -> None:

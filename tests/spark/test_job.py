@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,16 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
-import migrate_groups
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.job import main, run_reconcile
 from migrate_groups.spark.mapping import Split
 from migrate_groups.spark.reconcile import STATUSES, count_column
-from tests.support.spark_cluster import spark_cluster
 
 CsvFile = Callable[..., str]
 HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"
-SCRIPT = Path(__file__).parents[2] / "scripts" / "spark_reconcile.py"
 
 
 @pytest.fixture
@@ -206,24 +202,3 @@ def test_an_error_is_one_line_and_an_exit_code(
     assert json.loads(out.getvalue())["quarantined"] == 1
     assert err.getvalue().startswith("1 row(s) that can't be right were set aside in ")
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_cluster_runs_the_job(split: str, after: str, broken: str, tmp_path: Path) -> None:
-    """The three-line file on a master and two workers, with the package as a zip: both workers take part; exit code 0
-    or 6, the tables, and the totals as one line of JSON."""
-    package, folder = tmp_path / "package.zip", tmp_path / "cwd"
-    source = Path(migrate_groups.__file__).parent
-    folder.mkdir()
-    with zipfile.ZipFile(package, "w") as archive:
-        for path in source.rglob("*.py"):
-            archive.write(path, Path("migrate_groups") / path.relative_to(source))
-    with spark_cluster(tmp_path) as cluster:
-        good = cluster.submit(SCRIPT, split, after, "--out", str(tmp_path / "out"), package=package, cwd=folder)
-        assert (good.returncode, json.loads(good.stdout)["clean"]) == (0, True), good.stderr
-        assert (tmp_path / "out" / "partition_verdict.parquet" / "_SUCCESS").exists()
-        assert cluster.took_part() == [True, True]
-        bad = cluster.submit(SCRIPT, split, broken, package=package, cwd=folder)
-    result = json.loads(bad.stdout)
-    assert (bad.returncode, result["clean"], result["worst"]) == (6, False, "missing"), bad.stderr
-    assert result["counts"] == dict.fromkeys(STATUSES, 0) | {"behind": 1, "missing": 1, "exact": 1}
-    assert not [*folder.iterdir()]

@@ -87,14 +87,6 @@ def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         local_session()
 
 
-def test_a_jvm_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
-    """A terminal shows our lines only, and the working directory stays as it was."""
-    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
-    done = in_a_new_process(tmp_path, "print(local_session(small=True).range(3).count())", **environment)
-    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
-    assert not [*tmp_path.iterdir()]
-
-
 def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -> None:
     """Folders that can't be made, say: Spark's Java process just ends."""
     program = "try: local_session(small=True)\nexcept Exception as error: print(type(error).__name__, error)"

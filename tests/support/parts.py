@@ -11,10 +11,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 # The parts that a summary tells of, in the order in which they are run: the longest come first.
 PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
-_SPARK_IN_E2E = ("test_audit", "test_demo", "test_history", "test_reconcile")
+_SPARK_IN_E2E = ("test_audit", "test_history", "test_reconcile")
+_SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster")
 _BROKERS_OF_ITS_KIND = {"secured": ("test_acls", "test_security"), "guarded": ("test_hold", "test_permissions")}
 # The longest modules, which are begun with, so that the workers end at about the same time.
-_LONGEST = ("spark", "broker/test_faults", "broker/test_migrate", "broker/test_crash", "secured")
+_LONGEST = ("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster", "e2e/test_demo")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,7 +53,8 @@ def _part(path: Path) -> str:
 def _group(path: Path) -> str:
     """Return the name of a module's group, an empty one for unit tests."""
     part, module = _part(path), path.stem
-    if part == "spark" or (part == "e2e" and module in _SPARK_IN_E2E):
+    borrows = module not in _SPARK_OF_THEIR_OWN if part == "spark" else part == "e2e" and module in _SPARK_IN_E2E
+    if borrows:
         return "spark"
     for kind, modules in _BROKERS_OF_ITS_KIND.items():
         if part == "broker" and module in modules:

@@ -1,0 +1,50 @@
+"""The job on a cluster, which has processes of its own."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import migrate_groups
+from migrate_groups.spark.reconcile import STATUSES
+from tests.support.spark_cluster import spark_cluster
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "spark_reconcile.py"
+HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"
+SPLIT = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
+GOOD = ("c,00123,,007,0,10,0,15", "c,00123,,007,1,20,0,30", "c,search,,catalog,0,5,0,5")
+ONE_BEHIND_ONE_MISSING = ("c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5")
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "counts"),
+    [
+        (ONE_BEHIND_ONE_MISSING, 6, {"behind": 1, "missing": 1, "exact": 1}),
+        pytest.param(GOOD, 0, {"exact": 3}, marks=pytest.mark.long),
+    ],
+    ids=["broken", "good"],
+)
+def test_a_cluster_runs_the_job(
+    csv_file: Callable[..., str], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
+) -> None:
+    """The three-line file on a master and two workers, with the package as a zip: both workers take part; the exit
+    code, the tables, and the totals as one line of JSON."""
+    files = (csv_file(HEADER, *SPLIT, name="split.csv"), csv_file(HEADER, *after, name="after.csv"))
+    package, folder, out = tmp_path / "package.zip", tmp_path / "cwd", tmp_path / "out"
+    source = Path(migrate_groups.__file__).parent
+    folder.mkdir()
+    with zipfile.ZipFile(package, "w") as archive:
+        for path in source.rglob("*.py"):
+            archive.write(path, Path("migrate_groups") / path.relative_to(source))
+    with spark_cluster(tmp_path) as cluster:
+        done = cluster.submit(SCRIPT, *files, "--out", str(out), package=package, cwd=folder)
+        assert done.returncode == code, done.stderr
+        assert cluster.took_part() == [True, True]
+    assert (out / "partition_verdict.parquet" / "_SUCCESS").exists()
+    result = json.loads(done.stdout)
+    assert (result["clean"], result["counts"]) == (code == 0, dict.fromkeys(STATUSES, 0) | counts)
+    assert not [*folder.iterdir()]
