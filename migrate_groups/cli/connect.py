@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.cli.console import talk
-from migrate_groups.errors import UsageError
+from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.offsets.times import parse_duration
 
 if TYPE_CHECKING:
@@ -45,11 +45,14 @@ class Connection(NamedTuple):
             keys = (f"{key} ({_INSTEAD[key]} says it)" if key in _INSTEAD else key for key in told.not_used)
             where = self.command_config or "the client's properties"
             talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
-        return ClientConfig(
-            bootstrap_servers=self.bootstrap_server or told.bootstrap_servers,
-            timeout=parse_duration(self.timeout, "--timeout"),
-            security=told.security,
-        )
+        timeout = parse_duration(self.timeout, "--timeout")
+        servers = self.bootstrap_server or told.bootstrap_servers
+        try:
+            return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
+        except UsageError:
+            if self.bootstrap_server or not servers:
+                raise
+            raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # its value stays unsaid
 
     def for_java(self) -> dict[str, str]:
         """Return the properties of a Java client, secrets among them; `config` has looked at them before.

@@ -128,7 +128,7 @@ def _empty_folder(folder: Path) -> None:
 @contextmanager
 def _telling() -> Iterator[Telling]:
     from rich.console import Console
-    from rich.markup import escape
+    from rich.text import Text
 
     from migrate_groups.demo.story import Telling
 
@@ -144,15 +144,15 @@ def _telling() -> Iterator[Telling]:
 
     def progress(text: str) -> None:
         if console.is_terminal:
-            status.update(escape(text))
+            status.update(Text(text))
             status.start()
         else:
-            console.print(f"  {escape(text)}")
+            console.print(Text(f"  {text}"))
 
     try:
         yield Telling(
-            say=quietly(lambda text: console.print(f"\n[bold]{escape(text)}[/bold]")),
-            command=quietly(lambda text: console.print(f"\n[cyan]$ {escape(text)}[/cyan]")),
+            say=quietly(lambda text: console.print(Text(f"\n{text}", style="bold"))),
+            command=quietly(lambda text: console.print(Text(f"\n$ {text}", style="cyan"))),
             progress=progress,
         )
     finally:

@@ -76,6 +76,7 @@ def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
 
     from migrate_groups.show import replay
+    from migrate_groups.show.tables import cell
 
     tasks: dict[str, TaskID] = {}
     said: list[str] = []
@@ -85,7 +86,7 @@ def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
             replay.update(shown, tasks, progress)
             remark = _remark(group, progress)
             if remark and said[-1:] != [remark]:
-                shown.console.print(remark, markup=False)
+                shown.console.print(cell(remark))
             said[:] = [remark]
 
         yield tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -51,7 +52,12 @@ _TUNING = frozenset(
     """.split()  # noqa: SIM905  a list of quoted names would fill two screens
 )
 _SAFETY = ("security.protocol", "sasl.", "ssl.")
-_SECRETS = ("sasl.jaas.config", "ssl.keystore.key", "password", "secret")
+_SECRET = re.compile(
+    r"(sasl\.jaas\.config|\.key|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
+)
+# What an error may quote. Of any other value nothing is said: a stray backslash joins the next line to it, secrets too.
+_HARMLESS = frozenset(("GSSAPI", "AWS_MSK_IAM", "SCRAM-SHA-1", "TLS", "JKS", "PKCS12", *_PROTOCOLS, *_LOGIN_MODULES))
+_ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
 
 
 class ClientProperties(NamedTuple):
@@ -63,18 +69,27 @@ class ClientProperties(NamedTuple):
 
 
 def parse_properties(text: str, where: str) -> dict[str, str]:
-    """Return the keys and values of a Java properties text. Raises `InvalidInput`."""
+    """Return the keys and values of a Java properties text.
+
+    Raises `InvalidInput`, also where a value has the next line's property in it: a stray backslash joins the two.
+    """
     import javaproperties  # takes 30 ms, for what it knows of XML: not where nobody has such a text
 
     try:
-        return dict(javaproperties.loads(text))
+        found = dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError as error:
         raise InvalidInput(f"{where}: a \\u is not followed by four hexadecimal digits") from error
+    for key, value in found.items():
+        if key != "sasl.jaas.config" and _ANOTHER.search(value):
+            raise InvalidInput(
+                f"{where}: the value of {key} has another property in it; remove the \\ at its line's end"
+            )
+    return found
 
 
 def is_secret(key: str) -> bool:
     """Return whether the value of a property is a secret, or has one in it."""
-    return key.endswith(_SECRETS)
+    return bool(_SECRET.search(key))
 
 
 def understand(properties: Mapping[str, str]) -> ClientProperties:
@@ -82,7 +97,7 @@ def understand(properties: Mapping[str, str]) -> ClientProperties:
     given = _Given(properties)
     protocol = given.take("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise InvalidInput(f"security.protocol is {protocol}; expected one of {', '.join(_PROTOCOLS)}")
+        raise InvalidInput(f"security.protocol is {_told(protocol)}; expected one of {', '.join(_PROTOCOLS)}")
     security = Security(
         tls=_tls(given) if protocol.endswith("SSL") else None,
         login=_login(given) if protocol.startswith("SASL") else None,
@@ -127,10 +142,15 @@ class _Given:
         return tuple(sorted(self._unused))
 
 
+def _told(value: str) -> str:
+    """Return a property's value for an error, where it is known to be harmless."""
+    return value if value in _HARMLESS else "something else"
+
+
 def _tls(given: _Given) -> Tls:
     algorithm = given.take("ssl.endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", ""):
-        raise InvalidInput(f"ssl.endpoint.identification.algorithm is {algorithm}; expected https, or nothing for none")
+        raise InvalidInput("ssl.endpoint.identification.algorithm is neither https nor empty, which is for none")
     chain, key = _own(given)
     return Tls(
         trusted=_trusted(given),
@@ -145,7 +165,7 @@ def _trusted(given: _Given) -> str | None:
     if inline := given.take("ssl.truststore.certificates"):
         return certificates(inline, "ssl.truststore.certificates")
     if location := given.take("ssl.truststore.location"):
-        return certificates(read_store(location, "truststore"), f"ssl.truststore.location {location}")
+        return certificates(read_store(location, "truststore"), "ssl.truststore.location")
     return None
 
 
@@ -155,7 +175,7 @@ def _own(given: _Given) -> tuple[str | None, str | None]:
         chain = given.take("ssl.keystore.certificate.chain")
         return certificates(chain, "ssl.keystore.certificate.chain"), private_key(inline, "ssl.keystore.key")
     if location := given.take("ssl.keystore.location"):
-        store, where = read_store(location, "keystore"), f"ssl.keystore.location {location}"
+        store, where = read_store(location, "keystore"), "ssl.keystore.location"
         return certificates(store, where), private_key(store, where)
     return None, None
 
@@ -163,7 +183,7 @@ def _own(given: _Given) -> tuple[str | None, str | None]:
 def _login(given: _Given) -> Password | ClientCredentials:
     mechanism = given.take("sasl.mechanism", "GSSAPI")
     if mechanism not in _LOGIN_MODULES:
-        raise InvalidInput(f"sasl.mechanism is {mechanism}; taken here are {', '.join(_LOGIN_MODULES)}")
+        raise InvalidInput(f"sasl.mechanism is {_told(mechanism)}; taken here are {', '.join(_LOGIN_MODULES)}")
     options = _jaas_options(given.take("sasl.jaas.config"), mechanism)
     login = _client_credentials(given, options) if mechanism == "OAUTHBEARER" else _password(mechanism, options)
     given.add_unused(f"{option} in sasl.jaas.config" for option in options.not_used())
@@ -175,7 +195,8 @@ def _jaas_options(text: str, mechanism: str) -> _Given:
         return _Given({})
     entry = parse_jaas(text)
     if entry.module != _LOGIN_MODULES[mechanism]:
-        raise InvalidInput(f"sasl.jaas.config is for {entry.module}; {mechanism} takes {_LOGIN_MODULES[mechanism]}")
+        of = next((name for name, module in _LOGIN_MODULES.items() if module == entry.module), "another mechanism")
+        raise InvalidInput(f"sasl.jaas.config is for {of}; {mechanism} takes {_LOGIN_MODULES[mechanism]}")
     return _Given(entry.options)
 
 

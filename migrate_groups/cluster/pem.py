@@ -29,8 +29,9 @@ def read_store(location: str, kind: str) -> str:
     """
     try:
         content = Path(location).read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"ssl.{kind}.location {location} can't be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # the name stays unsaid: a stray backslash may have joined a secret to it
+        reason = error.strerror if isinstance(error, OSError) else "that is no name of a file"
+        raise InvalidInput(f"ssl.{kind}.location can't be read: {reason}") from error
     if b"-----BEGIN " in content:
         return content.decode("utf-8", errors="replace")
     command, pem = _to_pem(location, kind, keytool_only=content.startswith(_KEYTOOL_ONLY))

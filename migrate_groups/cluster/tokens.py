@@ -44,7 +44,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
 
 def _fetch(credentials: ClientCredentials) -> tuple[str, float]:
     """Return a token and for how many seconds it is good."""
-    where = f"the token server {credentials.endpoint}"
+    where = f"the token server {urllib.parse.urlsplit(credentials.endpoint).hostname}"
     try:
         status, content = _post(credentials)
     except (OSError, http.client.HTTPException) as error:

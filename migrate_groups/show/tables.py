@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from migrate_groups.text import one_line
 
@@ -21,6 +21,9 @@ def table(*names: str, **aligned: str) -> Table:
     return made
 
 
-def cell(text: str) -> str:
-    """Return foreign text, such as the name of a group, for a cell: no markup, and on one line."""
-    return escape(one_line(text))
+def cell(text: str) -> Text:
+    """Return foreign text, such as the name of a group, for a cell: on one line, and as it is.
+
+    Rich takes a plain string for its markup: it shows ``:bank:`` as an emoji, and ``[b]`` not at all.
+    """
+    return Text(one_line(text))

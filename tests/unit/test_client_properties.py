@@ -30,6 +30,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SECRET = "hidden-7"
+WORD = "hidden7"  # a secret that JAAS takes for the name of a class
 
 
 def told(text: str):
@@ -159,20 +160,69 @@ def test_client_credentials_in_jaas_or_in_properties_of_their_own(tmp_path, monk
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "PLAIN needs a username and a password"),
         (
             f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={SCRAM} required password=x;",
-            "sasl.jaas.config is for .*ScramLoginModule; PLAIN takes .*PlainLoginModule",
+            "sasl.jaas.config is for SCRAM-SHA-256; PLAIN takes .*PlainLoginModule",
         ),
         ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "needs sasl.oauthbearer.token.endpoint.url"),
         (OAUTH_TEXT, "needs sasl.oauthbearer.client.credentials.client.id and .secret"),
-        ("security.protocol=SSL\nssl.truststore.location=/no/such", "/no/such can't be read: No such file"),
+        (
+            "security.protocol=SSL\nssl.truststore.location=/no/such",
+            "ssl.truststore.location can't be read: No such file",
+        ),
         ("security.protocol=SSL\nssl.truststore.certificates=x", "ssl.truststore.certificates has no certificate"),
         ("security.protocol=SSL\nssl.keystore.key=x", "ssl.keystore.certificate.chain has no certificate"),
-        ("security.protocol=SSL\nssl.endpoint.identification.algorithm=x", "expected https, or nothing"),
+        ("security.protocol=SSL\nssl.endpoint.identification.algorithm=x", "is neither https nor empty"),
     ],
 )
 def test_what_can_not_be_used_is_refused(text, complaint):
     """The error says which property, and what was expected."""
     with pytest.raises(InvalidInput, match=complaint):
         told(text)
+
+
+STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username="u" password="{SECRET}";'
+
+
+@pytest.mark.parametrize(
+    "key", ["sasl.mechanism", "security.protocol", "ssl.truststore.location", "bootstrap.servers", "group.id", "x"]
+)
+def test_a_stray_backslash_shows_no_secret(key):
+    """It makes the next line, jaas.config and all, a part of the value: refused by the key's name."""
+    with pytest.raises(InvalidInput, match=f"the value of {key} has another property in it") as refusal:
+        told(f"{key}=PLAIN\\\n  {STRAY}")
+    assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (f"security.protocol={SECRET}", "security.protocol is something else; expected one of PLAINTEXT"),
+        (f"security.protocol=SASL_SSL\nsasl.mechanism={SECRET}", "sasl.mechanism is something else; taken here"),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={WORD} required a=b;",
+            "is for another mechanism; PLAIN takes",
+        ),
+        (f"security.protocol=SSL\nssl.truststore.location={SECRET}", "location can't be read: No such file"),
+        (f"security.protocol=SSL\nssl.keystore.location={SECRET}", "location can't be read: No such file"),
+        ("security.protocol=SSL\nssl.keystore.location=\\u0000", "location can't be read: that is no name"),
+        (f"security.protocol=SSL\nssl.endpoint.identification.algorithm={SECRET}", "is neither https nor empty"),
+        (f"{OAUTH_TEXT}sasl.oauthbearer.token.endpoint.url={SECRET}", "needs sasl.oauthbearer.token.endpoint.url"),
+    ],
+)
+def test_no_value_is_said_that_may_be_a_secret(text, complaint):
+    """A value is quoted where it is a word that every Kafka user knows, and nowhere else."""
+    with pytest.raises(InvalidInput, match=complaint) as refusal:
+        told(text)
+    assert SECRET not in str(refusal.value)
+    assert WORD not in str(refusal.value)
+
+
+def test_an_address_from_the_properties_stays_unsaid():
+    """One from the command line is quoted."""
+    with pytest.raises(InvalidInput, match=r"bootstrap\.servers is not host:port") as refusal:
+        connection(None, f"bootstrap.servers={SECRET}", server=None).config()
+    assert SECRET not in str(refusal.value)
+    with pytest.raises(UsageError, match="not a bootstrap server: 'here'"):
+        connection(server="here").config()
 
 
 @pytest.mark.parametrize(
@@ -281,7 +331,8 @@ def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, mon
 
 def test_a_secret_on_the_command_line_is_refused_unsaid(monkeypatch):
     """A process list would show it; the error does not either."""
-    for key in ("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "x.client.secret"):
+    passphrase = "sasl.oauthbearer.assertion.private.key.passphrase"
+    for key in ("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "x.client.secret", passphrase):
         with pytest.raises(UsageError, match=f"--property {key} would show a secret in the process list") as refusal:
             connection(None, f"{key}={SECRET}").config()
         assert SECRET not in str(refusal.value)
