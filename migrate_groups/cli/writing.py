@@ -98,8 +98,8 @@ def refuse_other_run(journal: Journal, plan: Plan) -> None:
     since = journal.receipt.moved_since(plan)
     if since:
         raise UsageError(
-            f"{some(since)} moved since {journal.path} confirmed it: to write there all the same, name another "
-            "receipt or run directory"
+            f"{some(since)}: not as {journal.path} confirmed it any more; how far that group has gone is not known: to "
+            "write there all the same, name another receipt or run directory"
         )
 
 

@@ -182,7 +182,7 @@ def _witnessed(seen: Seen | None, deed: Deed) -> Deed:
             witnessed = found.get(entry.change.topic_partition)
             if _comparable(witnessed) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
-                entries.append(replace(entry, outcome=Outcome.UNKNOWN, error=difference))
+                entries.append(entry.refused(difference, sent=True))  # the group may have started meanwhile
     return deed.updated(entries)
 
 

@@ -284,14 +284,17 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions that this run confirmed, that have another offset now, and that a plan would move."""
+        """Return the partitions that this run confirmed, that have another offset or none, and that a plan would set.
+
+        Also where what was there before the run is there again: how far the group had gone by then is not known.
+        """
         wanted = {change.order: change for change in plan.to_write()}
         return [
             f"{entry.change.group} {entry.change.topic_partition}"
             for entry in (self.hand_over.entries if self.hand_over else ())
             if entry.outcome is Outcome.CONFIRMED
             and (change := wanted.get(entry.change.order))
-            and change.before not in (entry.change.before, *entry.written)
+            and change.before not in entry.written
         ]
 
 

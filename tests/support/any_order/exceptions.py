@@ -39,6 +39,8 @@ def missing(world, group: str, partition: TopicPartition) -> str:
     """Return why a group may have no committed offset when its application starts, empty where it must have one."""
     if world.owner[partition.topic] != group:
         return "a straggler that nobody told to start skips to the end, and commits that"
+    if (group, partition) in world.left_out:
+        return "uncommitted = leave, and the plan has named what it leaves out"
     given = [each for each in world.verdicts if partition in each.partitions and each.group == group]
     if given and partition in given[-1].uncovered:
         return "no group had an offset for it when the last verb looked"
@@ -49,6 +51,13 @@ def missing(world, group: str, partition: TopicPartition) -> str:
     if given and moment <= given[-1].looks[partition]:
         return ""
     return f"{how} after the last look of a verb at it"
+
+
+def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
+    """Whether others deleted what a hand-over had written and read back: after that it only takes a snapshot of it."""
+    return name in ("migrate", "apply") and any(
+        (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
+    )
 
 
 def taken_away(world, application, partition: TopicPartition) -> bool:
@@ -95,7 +104,7 @@ def _twice(world, partition: TopicPartition, all_of_it: list[Processing]) -> str
             and first.group in each.groups
             and each.group != first.group
             and each.ended <= second.at
-            and each.ended > first.at
+            and each.ended >= first.at
         ]
         if taken and _unseen(first, taken[-1]):
             continue

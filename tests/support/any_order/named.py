@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate_groups.cluster.ports import TopicPartition
-from tests.support.any_order.deeds import At, Expire, Grow, Kill, Pass
+from tests.support.any_order.deeds import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
 from tests.support.any_order.story import Do, Run, Setting, Start
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -54,6 +54,21 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
             Run("migrate"),
             Run("delete-offsets"),
             Run("hand-back", deeds=(At("before sleep", 1, Expire("a", U)),)),
+        ],
+    ),
+    # Nobody can tell how far it had gone by then.
+    "the same command hands nothing over again to a group that has expired": (
+        Setting(settle=0),
+        [Run("migrate", starts=True), Do(Pass(6)), Do(Stop("a")), Do(ExpireGroup("a")), Run("migrate", starts=True)],
+    ),
+    # It commits while the same command reads back again what it had confirmed.
+    "the same command hands nothing over again to a group that starts meanwhile": (
+        Setting(on_existing="overwrite"),
+        [
+            Run("apply", of="apply", starts=True, member=False),
+            Run("apply", of="apply", again=True),
+            Do(Stop("c")),
+            Run("apply", of="apply", again=True, starts=True),
         ],
     ),
 }

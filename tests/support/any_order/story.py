@@ -316,7 +316,9 @@ class Story:
                 group: verb.believed.get((group, partition), self.world.stands(group, partition))
                 for group in verb.groups
             }
-            if not any(offset is not None for offset in stands.values()):
+            if not any(offset is not None for offset in stands.values()) and not exceptions.deleted_after(
+                self.world, verb, step.verb, partition
+            ):
                 self.world.problem(f"{step.verb} with exit 0 leaves {partition} in no group")
 
     def judge_hand_over(self, step: Run, verb: Verb, *, idle: bool) -> None:
@@ -348,6 +350,8 @@ class Story:
                 if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
                     skipped = world.ledger.unprocessed(partition, stands or 0)
                     world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
+                if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
+                    world.left_out.add((group, partition))
                 ahead = setting.existing.get((setting.split[topic], partition))
                 if step.verb == "hand-back" and setting.on_existing == "forward" and ahead is not None:
                     skipped = world.ledger.unprocessed(partition, ahead)

@@ -55,7 +55,7 @@ class Verb:
     """A verb while it runs: what the tool has seen and done, by group and partition.
 
     looked: the number of the moment of its last look. believed: what it saw there last, or put there since.
-    covered: partitions that had an offset in some group when the verb looked.
+    covered: partitions that had an offset in some group when the verb looked. confirmed: read back as written.
     """
 
     began: float
@@ -68,6 +68,7 @@ class Verb:
     missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
     covered: set[TopicPartition] = field(default_factory=set)
     wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    confirmed: set[tuple[str, TopicPartition]] = field(default_factory=set)
     by_choice: str = ""
 
 
@@ -93,6 +94,8 @@ class World:
         self.problems: list[str] = []
         # What others took from a group, by group and partition: the moment, and how.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
+        # What a plan has named as left out, by group and partition.
+        self.left_out: set[tuple[str, TopicPartition]] = set()
         # What the operator has been told, partition by partition; see `exceptions`.
         self.verdicts: list = []
 
@@ -289,6 +292,10 @@ class World:
         for partition in self.verb.partitions:
             if partition in found:
                 committed = found[partition]
+                if (group, partition) in self.verb.wrote and self.verb.believed[group, partition] == (
+                    committed and committed.offset
+                ):
+                    self.verb.confirmed.add((group, partition))
                 self.verb.looked[group, partition] = self.moments
                 self.verb.believed[group, partition] = committed and committed.offset
                 if committed:
