@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from mmap import mmap
 
 FORMULA = r"\A('*[=+\-@\t\r])"
 """What a spreadsheet would take for a formula at the beginning of a cell, as a regular expression for RE2, Java and
@@ -12,6 +14,26 @@ GUARDED = r"\A'('*[=+\-@\t\r])"
 ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
 """What a CSV can't hold (a NUL, which confluent-kafka adds to metadata: Spark loses some, and Git takes the file for
 binary) and what is written in place of it, one after the other; read the other way round. The first makes it exact."""
+
+MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
+"""What is wrong where `misquoted` finds a line."""
+# Two sections side by side are one with a quote in it: "a""b".
+_QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
+
+
+def misquoted(data: bytes | mmap) -> int | None:
+    """Return the line of the first quote of a CSV file that is none of RFC 4180's, None where all are.
+
+    A cell is quoted whole, and a quote in it is doubled. pyarrow and Spark read ``"1"2`` as 12, and ``"o"ld`` as old or
+    as it is.
+    """
+    if data.find(b'"') < 0:
+        return None
+    for found in _QUOTED.finditer(data):
+        before, after = data[max(0, found.start() - 1) : found.start()], data[found.end() : found.end() + 1]
+        if len(found[0]) == 1 or before not in (b"", b",", b"\n") or after not in (b"", b",", b"\n", b"\r"):
+            return data[: found.start()].count(b"\n") + 1
+    return None
 
 
 def some(items: Collection[object], most: int = 5) -> str:

@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.rules import Column
-from migrate_groups.text import ESCAPES, FORMULA, GUARDED
+from migrate_groups.text import ESCAPES, FORMULA, GUARDED, MISQUOTED, misquoted
 
 _LARGEST_CELL = 16 * 1024 * 1024
 
@@ -36,6 +36,8 @@ def first_row(data: bytes, name: str) -> list[str]:
         raise InvalidInput(f"{name} is not a CSV file: it has NUL bytes")
     if not data.endswith(b"\n"):
         raise InvalidInput(f"{name}: the last line does not end in a newline, so the file may have been cut short")
+    if line := misquoted(data):
+        raise InvalidInput(f"{name}, line {line}: {MISQUOTED}")
     for _, cells in _scan(data, name):
         return cells
     raise InvalidInput(f"{name} is empty")

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
+from migrate_groups.text import MISQUOTED
 
 PROBLEM_FIELDS = ("file", "column", "value", "expected")
 """The keys of a cell's problem: the file as a URI, the column and the value (absent if the cell is empty; no column
@@ -130,6 +131,8 @@ def _sentence(error: Exception) -> str | None:
         file = shown(unreadable[1])
         if "CSV header does not conform" in str(error):
             return f"{file}: its header differs from that of another file beside it: pass such files one by one"
+        if "Unescaped quote character" in str(error):
+            return f"{file}: {MISQUOTED}"
         causes = _CAUSE.findall(str(error))
         return f"{file}: can't be read{f': {causes[-1]}' if causes else ''}"
     return None

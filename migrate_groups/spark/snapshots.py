@@ -6,6 +6,7 @@ import csv
 from codecs import BOM_UTF8
 from collections.abc import Collection, Sequence
 from functools import reduce
+from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePath
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -25,7 +26,7 @@ from pyspark.sql.types import (
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
 from migrate_groups.spark.listing import files_of, literal
-from migrate_groups.text import ESCAPES, GUARDED
+from migrate_groups.text import ESCAPES, GUARDED, MISQUOTED, misquoted
 
 SNAPSHOT = StructType(
     [
@@ -146,13 +147,18 @@ def _require_whole(path: Path | None) -> None:
         file.seek(-1, 2)
         if file.read() != b"\n":
             raise InvalidInput(f"{path}: the last line has no line end, so the file was cut short: write it again")
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            line = misquoted(content)
+        if line:
+            raise InvalidInput(f"{path}, line {line}: {MISQUOTED}")
 
 
 def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
+    # where the file is not on this machine, a quote that begins a cell and does not end it ends the job
     # with columnPruning a row that is cut short passes, filled with nulls; PySpark 4.3 turns it off for multiLine, too
     reader = spark.read.options(
         multiLine=True, escape='"', enforceSchema=False, columnPruning=False, recursiveFileLookup=True
-    )
+    ).option("unescapedQuoteHandling", "RAISE_ERROR")
     # the CSV reader's own look at the header is an inference, and can't open a name with a colon or a bracket
     first = spark.read.text(location, recursiveFileLookup=True).first()
     header = [] if first is None else next(csv.reader([first.value]), [])

@@ -16,10 +16,12 @@ from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import tables
 from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.spark import snapshots
 from migrate_groups.spark.csv_tables import write_csv
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.quarantine import set_aside
 from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
+from migrate_groups.text import MISQUOTED
 from tests.support.rows import row
 
 HEADER = ",".join(SNAPSHOT.names)
@@ -224,10 +226,24 @@ def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession
         read_snapshots(spark, [path]).select("topic").collect()
 
 
-def test_a_quote_that_never_closes_stops_the_job(spark: SparkSession, csv_file: CsvFile) -> None:
-    """The rest of the file in one cell is no row."""
-    with pytest.raises(InvalidInput, match="expected"):
-        rows_of(spark, csv_file("topic,partition,offset", 't,0,"1', "t,1,2"))
+@pytest.mark.parametrize("row", ['t,0,"1', 't,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t" ,1,2'])
+def test_a_quote_that_is_not_csv_is_refused_with_its_line(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
+    """Spark would read the rest of the file as one cell, or a name with quotes that nobody has."""
+    path = csv_file("topic,partition,offset", "t,5,1", row, "t,6,2")
+    with pytest.raises(InvalidInput) as refused:
+        read_snapshots(spark, [path])
+    assert str(refused.value).startswith(f"{path}, line 3: a quote that is not CSV: a cell is quoted whole")
+
+
+def test_a_quote_that_is_not_csv_stops_the_job_elsewhere(
+    spark: SparkSession, csv_file: CsvFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is not on this machine is looked at by nobody before the job."""
+    monkeypatch.setattr(snapshots, "local_file", lambda uri: None)
+    path = csv_file("group,topic,partition,offset", '"o"ld,t,1,2')
+    with pytest.raises(InvalidInput) as refused:
+        rows_of(spark, path)
+    assert str(refused.value) == f"{path}: {MISQUOTED}"
 
 
 def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:

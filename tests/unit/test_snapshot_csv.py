@@ -163,6 +163,22 @@ def changed(column: str, cell: str) -> str:
     return f"{HEADER}\n{LINE.replace(',t,', ',a,')}\n{','.join(cells)}\n"
 
 
+def test_quotes_that_csv_has_are_read():
+    """A quoted cell, a doubled quote, a line end and a comma within quotes, an empty one, with both line ends."""
+    for cell in ('"old"', '"o""ld"', '"""old"""', '"o\\nl,d"', '"\'"'):
+        name = cell[1:-1].replace('""', '"')
+        assert name in load(changed("group", cell)).groups()
+        assert name in load(f"{HEADER}\r\n{LINE.replace(',g,', f',{cell},')}\r\n").groups()
+    assert load(changed("metadata", '""')).table["metadata"].to_pylist() == ["", ""]
+
+
+@pytest.mark.parametrize("text", ['t,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t,1,2'])
+def test_a_misquoted_reset_file_is_refused(text):
+    """The same where there is no header."""
+    with pytest.raises(InvalidInput, match="line 2: a quote that is not CSV"):
+        load(f"t,0,1\n{text}\n")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -191,7 +207,13 @@ def changed(column: str, cell: str) -> str:
         (changed("taken_at", "2026-11-20 01:02:03"), "line 3: taken_at is"),
         (changed("taken_at", "2026-02-30T01:02:03Z"), "line 3: taken_at is"),
         (changed("taken_at", "0000-01-01T00:00:00Z"), "line 3: taken_at is '0000-01-01T00:00:00Z'; expected a time"),
-        (changed("metadata", '"open'), "line 3: not CSV"),
+        (changed("metadata", '"open'), "line 3: a quote that is not CSV"),
+        (changed("offset", '"1"2'), "line 3: a quote that is not CSV"),
+        (changed("group", '"o"ld'), "line 3: a quote that is not CSV"),
+        (changed("group", 'o"ld'), "line 3: a quote that is not CSV"),
+        (changed("group", '"old" '), "line 3: a quote that is not CSV"),
+        (changed("group", ' "old"'), "line 3: a quote that is not CSV"),
+        (changed("metadata", '"a""'), "line 3: a quote that is not CSV"),
     ],
 )
 def test_malformed_csv_is_refused_with_its_place(text, complaint):
