@@ -351,7 +351,7 @@ class Story:
                     skipped = world.ledger.unprocessed(partition, stands or 0)
                     world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
                 if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
-                    world.left_out.add((group, partition))
+                    world.left_out |= {(group, partition), (source, partition)}
                 ahead = setting.existing.get((setting.split[topic], partition))
                 if step.verb == "hand-back" and setting.on_existing == "forward" and ahead is not None:
                     skipped = world.ledger.unprocessed(partition, ahead)

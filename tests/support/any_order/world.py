@@ -94,7 +94,7 @@ class World:
         self.problems: list[str] = []
         # What others took from a group, by group and partition: the moment, and how.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
-        # What a plan has named as left out, by group and partition.
+        # What a plan has named as left out, by group and partition: of the source as well, since no way back has it.
         self.left_out: set[tuple[str, TopicPartition]] = set()
         # What the operator has been told, partition by partition; see `exceptions`.
         self.verdicts: list = []
