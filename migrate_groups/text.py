@@ -63,6 +63,11 @@ def is_unicode(text: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
+def brief(text: str) -> str:
+    """Return an error on one line, in which no name or path goes on for pages: a group's may have 32,767 bytes."""
+    return cut(re.sub(r"\S{200,}", lambda word: cut(word[0], 160), one_line(text)), 4000)
+
+
 def cut(text: str, most: int) -> str:
     """Return text on one line, of at most ``most`` characters; the last is ``…`` where there were more."""
     text = one_line(text[: most + 1])  # escaping never shortens: what follows is cut off

@@ -12,7 +12,7 @@ from types import FrameType
 
 from migrate_groups.cli import streams, written
 from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError
-from migrate_groups.text import one_line
+from migrate_groups.text import brief
 
 # Garbage is looked for less often: of a cut-over of 10,000 partitions that took a fifth (measured).
 _COLLECTED = (1_000_000, 20, 100)
@@ -49,7 +49,7 @@ def _run() -> int:
     try:
         command_line(sys.argv[1:2])()
     except MigrateGroupsError as error:
-        sys.stderr.write(f"error: {one_line(str(error))}\n")
+        sys.stderr.write(f"error: {brief(str(error))}\n")
         return error.exit_code
     except SystemExit as end:  # the end of every command for Typer
         return int(end.code or 0)

@@ -29,12 +29,13 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import ClusterUnavailable, NotAuthorized, PendingCommits
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, NotAuthorized, PendingCommits
 from migrate_groups.text import some
 
 K = TypeVar("K")
 
 # Refused before anything was applied: safe to send again once the coordinator is known anew.
+_LONGEST_NAME = 2**15 - 1  # bytes: Kafka's protocol has its length in 16 bits
 _NOT_APPLIED = (
     kafka_errors.NotCoordinatorError,
     kafka_errors.CoordinatorNotAvailableError,
@@ -202,6 +203,10 @@ class KafkaPythonReader:
 
 
 def _describe_group(group: str) -> str:
+    """Return what reading a group needs. Raises `InvalidInput` for a name that is too long for a request."""
+    size = len(group.encode(errors="replace"))
+    if size > _LONGEST_NAME:
+        raise InvalidInput(f"group {group[:40]!r}…: a name of {size:,} bytes; Kafka's requests hold {_LONGEST_NAME:,}")
     return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"
 
 

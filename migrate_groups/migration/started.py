@@ -33,7 +33,11 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
     """
     deed = receipt.hand_over
-    if deed is None or any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in deed.entries):
+    if deed is None:
+        return None
+    # All of the last hand-over: a way back may have taken a part of it back.
+    asked_for = receipt.deeds[deed.number - 1].entries
+    if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
         return None
     now = {group: reader.committed(group, _partitions(deed, group)) for group in sorted(_targets(deed))}
     groups = tuple(group for group, found in now.items() if _has_started(reader, deed, group, found))

@@ -284,17 +284,18 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions that this run confirmed, that have another offset or none, and that a plan would set.
+        """Return the partitions of a plan that have another offset, or none, than this run saw or confirmed there.
 
         Also where what was there before the run is there again: how far the group had gone by then is not known.
         """
-        wanted = {change.order: change for change in plan.to_write()}
+        planned = {change.order: change for change in plan.changes}
         return [
             f"{entry.change.group} {entry.change.topic_partition}"
             for entry in (self.hand_over.entries if self.hand_over else ())
-            if entry.outcome is Outcome.CONFIRMED
-            and (change := wanted.get(entry.change.order))
+            if entry.settled
+            and (change := planned.get(entry.change.order))
             and change.before not in entry.written
+            and not (entry.outcome is Outcome.UNCHANGED and change.before == entry.change.before)
         ]
 
 

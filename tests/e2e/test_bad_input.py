@@ -122,3 +122,15 @@ def test_version_and_help(cli):
     """--version and --help answer on stdout with exit 0."""
     assert cli.cold("--version").stdout.startswith("migrate-groups ")
     assert "Usage:" in cli.cold("apply", "--help").stdout
+
+
+def test_a_group_name_that_no_request_holds(bootstrap_servers, tmp_path):
+    """40,000 characters are refused by what every command asks first; no error goes on for pages."""
+    cli = Cli(tmp_path, bootstrap_servers)
+    for arguments in (["describe"], ["snapshot", "-o", "x.csv"], ["delete", "--yes"], ["verify"]):
+        refused = cli.fails(arguments[0], "x" * 40_000, *arguments[1:], code=2)
+        assert "a name of 40,000 bytes; Kafka's requests hold 32,767" in refused
+        assert len(refused) < 200
+    missing = cli.fails("describe", "x" * 32_767, code=3)
+    assert "does not exist" in missing
+    assert len(missing) < 320

@@ -86,6 +86,22 @@ def test_a_file_without_offsets_is_refused(cluster):
     assert refusing(checks(cluster, [])) == ["hand-over"]
 
 
+@pytest.mark.parametrize("name", [" new", "\tnew", "\nnew", "\vnew", "\fnew", "\rnew", " ", "\0new", "new\0"])
+def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, name):
+    """By name, beforehand: it would never be confirmed. Without the second client it can be written."""
+    rows = [handed_over(0, group=name), handed_over(1, group=name)]
+    found = checks(cluster, rows)["targets"]
+    assert found.verdict is Verdict.REFUSE
+    assert f"{name!a}: white space at a name's beginning, or a NUL in it" in found.reason
+    assert checks(cluster, rows, witness="none")["targets"].verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("name", ["new ", "n ew", "\u00a0new", "new\n"])
+def test_a_target_with_other_white_space_is_written(cluster, name):
+    """Both clients mean the same group (measured)."""
+    assert checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"].verdict is Verdict.PASS
+
+
 @pytest.mark.parametrize("group", ["old", "new"])
 def test_streams_groups_of_kip_1071_are_refused(cluster, group):
     """A group of type streams is refused as source and as target; overruled, its unseen members still forbid it."""

@@ -114,6 +114,26 @@ def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
     assert "no committed offset any more: second u-0: nobody can tell how far" in cli.fails(*MIGRATE, code=3)
 
 
+def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
+    """The run wrote nothing there, and what it saw is no longer there: a later rollback could not tell."""
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(f'{spec}on_existing = "forward"\n')
+    cli.cluster.commit("new", PARTITION, 7)
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 6)
+    error = cli.fails(*MIGRATE, code=2)
+    assert "new t-0: not as split.toml.run/receipt.json confirmed it any more; how far that group has gone" in error
+    assert cli.offset("new") == 6
+
+
+def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
+    """It was confirmed, and may have been processed from: nothing is handed over again."""
+    cli(*MIGRATE)
+    cli.cluster.delete_group("new")
+    assert "new t-0: not as split.toml.run/receipt.json confirmed it any more" in cli.fails(*MIGRATE, code=2)
+    assert cli.offset("new") is None
+
+
 def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
     """Nothing was written for it, and its group must not go on with it after a rollback either."""
     cli.cluster.create_topic("u", 1)

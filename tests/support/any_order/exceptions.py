@@ -54,7 +54,7 @@ def missing(world, group: str, partition: TopicPartition) -> str:
 
 
 def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
-    """Whether others deleted what a hand-over had written and read back: after that it only takes a snapshot of it."""
+    """Whether others deleted what a hand-over had read back with both clients: then it only takes a snapshot of it."""
     return name in ("migrate", "apply") and any(
         (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
     )

@@ -178,6 +178,11 @@ class Story:
             return "old", ("c",), tuple(self.setting.partitions)
         return "old", self.setting.targets, self.setting.moved
 
+    def target(self, step: Run, topic: str) -> str:
+        """Return the group that gets a topic from the write that a step is of; the group itself where it is of one."""
+        own = step.verb in ("delete", "keep", "restore")
+        return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
+
     def may(self, step: Run) -> bool:
         """Whether an operator who knows what was done would run this verb now."""
         source, targets, topics = self.groups(step)
@@ -216,6 +221,7 @@ class Story:
             first=world.moments,
             groups=(source, *targets),
             partitions=partitions,
+            of_topic={topic: (source, self.target(step, topic)) for topic in topics},
             by_choice="apply --restore was told to" if step.verb == "restore" else "",
         )
         world.planned = list(step.deeds)
@@ -290,6 +296,9 @@ class Story:
         if ended.code or step.verb == "delete":
             return
         self.judge_coverage(step, verb)
+        if step.verb == "delete-offsets":
+            # The targets have them now, also where the hand-over was killed before it said so.
+            self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
         if step.verb in ("migrate", "apply", "rollback", "hand-back"):
             self.judge_hand_over(step, verb, idle="; nothing was written" in ended.err)
             if step.starts:
@@ -328,7 +337,7 @@ class Story:
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
         until = max(world.seconds, verb.began + watched) if verb.looked else 0.0
         for topic in topics:
-            group = source if back else "c" if step.of == "apply" else setting.split[topic]
+            group = source if back else self.target(step, topic)
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
             if world.owner[topic] == group and (idle or not verb.looked):
                 continue  # it had nothing to do: what an earlier verb saw still counts

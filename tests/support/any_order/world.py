@@ -55,13 +55,15 @@ class Verb:
     """A verb while it runs: what the tool has seen and done, by group and partition.
 
     looked: the number of the moment of its last look. believed: what it saw there last, or put there since.
-    covered: partitions that had an offset in some group when the verb looked. confirmed: read back as written.
+    of_topic: the groups of the verb that may have a topic. covered: partitions that had an offset in one of them when
+    the verb looked. confirmed: seen by the second client, which looks last.
     """
 
     began: float
     first: int
     groups: tuple[str, ...]
     partitions: frozenset[TopicPartition]
+    of_topic: dict[str, tuple[str, ...]]
     moments: Counter[str] = field(default_factory=Counter)
     looked: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     believed: dict[tuple[str, TopicPartition], int | None] = field(default_factory=dict)
@@ -80,7 +82,7 @@ class World:
 
     def __init__(self, cluster=None) -> None:
         self.cluster = cluster or InMemoryCluster()
-        self.request = self.second = _Requests(self)
+        self.request, self.second = _Requests(self), _Requests(self, second=True)
         self.ledger = Ledger()
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
@@ -286,20 +288,19 @@ class World:
 
     # What the tool asks and writes.
 
-    def looked(self, group: str, found) -> None:
+    def looked(self, group: str, found, *, second: bool) -> None:
         if self.verb is None:
             return
         for partition in self.verb.partitions:
             if partition in found:
                 committed = found[partition]
-                if (group, partition) in self.verb.wrote and self.verb.believed[group, partition] == (
-                    committed and committed.offset
-                ):
-                    self.verb.confirmed.add((group, partition))
                 self.verb.looked[group, partition] = self.moments
                 self.verb.believed[group, partition] = committed and committed.offset
                 if committed:
-                    self.verb.covered.add(partition)
+                    if group in self.verb.of_topic[partition.topic]:
+                        self.verb.covered.add(partition)
+                    if second:
+                        self.verb.confirmed.add((group, partition))
                 else:
                     self.verb.missed.add((group, partition))
 
@@ -325,8 +326,8 @@ class World:
 class _Requests:
     """`GroupWriter` over a world's cluster: others act before and after each request."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, *, second: bool = False) -> None:
+        self._world, self._second = world, second
         self.principal = world.cluster.principal
 
     def __getattr__(self, name: str):
@@ -339,9 +340,9 @@ class _Requests:
             if name in WRITES:
                 world.wrote(before, world.offsets())
             if name == "committed":
-                world.looked(arguments[0], answer)
+                world.looked(arguments[0], answer, second=self._second)
             elif name == "all_committed":
-                world.looked(arguments[0], {**dict.fromkeys(world.partitions()), **answer})
+                world.looked(arguments[0], {**dict.fromkeys(world.partitions()), **answer}, second=False)
             world.moment(f"after {name}")
             return answer
 
