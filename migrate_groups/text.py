@@ -6,10 +6,11 @@ import re
 from collections.abc import Collection
 from mmap import mmap
 
-FORMULA = r"\A('*[=+\-@\t\r])"
+FORMULA = "\\A('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet would take for a formula at the beginning of a cell, as a regular expression for RE2, Java and
-Python; and what looks guarded already. It is guarded by being replaced by ``'`` and its first group."""
-GUARDED = r"\A'('*[=+\-@\t\r])"
+Python, full-width signs among it; and what looks guarded already. It is guarded by being replaced by ``'`` and its
+first group."""
+GUARDED = "\\A'('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
 """What is guarded so: replaced by its first group, it is as it was."""
 ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
 """What a CSV can't hold (a NUL, which confluent-kafka adds to metadata: Spark loses some, and Git takes the file for

@@ -6,10 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files.parquet import read_table
+from migrate_groups.files.parquet import read_table, write_table
 from migrate_groups.files.read import read_bytes, status
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.offsets.fence import Fence
@@ -43,4 +42,4 @@ def save(fences: list[Fence], path: Path) -> None:
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=SCHEMA)
-    write_whole(path, lambda file: pq.write_table(table, file), replace=True)
+    write_whole(path, lambda file: write_table(table, file), replace=True)

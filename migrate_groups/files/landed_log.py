@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.parquet import write_table
 from migrate_groups.files.safe_write import write_whole
 
 SCHEMA = pa.schema(
@@ -86,7 +87,7 @@ class LandedLog:
         columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
-        write_whole(self.folder / f"{self.files:06}.parquet", lambda file: pq.write_table(table, file))
+        write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
         return grown
 
 

@@ -25,7 +25,7 @@ _ROWS = 100_000
 
 def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
     """Write rows of `SCHEMA`, however many, to a file."""
-    with pq.ParquetWriter(path, SCHEMA) as writer:
+    with pq.ParquetWriter(path, SCHEMA, write_page_checksum=True) as writer:
         for piece in _pieces(iter(rows)):
             columns = zip(*piece, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

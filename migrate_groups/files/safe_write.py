@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,17 +39,16 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
     Raises `InvalidInput` where it exists and ``replace`` is not given, or where it can't be written.
     """
     check_writable(target, replace=replace)
-    # Its own name, beside the target: a rename works within one file system only.
-    temporary = target.parent / f".migrate-groups-{secrets.token_hex(8)}.tmp"
+    there = status(target)
     try:
-        try:
-            with temporary.open("xb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
+        _sweep(target.parent)
+        with _temporary(target.parent) as (temporary, file):
+            if there:
+                os.fchmod(file.fileno(), stat.S_IMODE(there.st_mode))
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
             temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
         _fsync_folder(target.parent)
     except OSError as error:
         raise InvalidInput(f"{target} can't be written: {error.strerror or error}") from error
@@ -59,6 +60,33 @@ def remove(target: Path) -> None:
         target.unlink(missing_ok=True)
     except OSError as error:
         raise InvalidInput(f"{target} can't be removed: {error.strerror or error}") from error
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """Yield a new file and its name, which is gone at the end.
+
+    Beside the target, since a rename works within one file system only. It is locked meanwhile: what is not is swept.
+    """
+    while True:
+        path = folder / f".migrate-groups-{secrets.token_hex(8)}.tmp"
+        with path.open("xb") as file:
+            try:
+                with suppress(OSError):  # a file system without locks: then nothing is swept there
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if path.exists():  # somebody may have swept it before it was locked
+                    yield path, file
+                    return
+            finally:
+                path.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the temporary files that runs have left which were killed."""
+    for path in folder.glob(".migrate-groups-*.tmp"):
+        with suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where somebody still writes it
+            path.unlink()
 
 
 def _fsync_folder(folder: Path) -> None:

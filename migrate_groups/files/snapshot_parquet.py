@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files.parquet import read_table
+from migrate_groups.files.parquet import read_table, write_table
 from migrate_groups.files.snapshot_columns import FORMATS, check_names
 from migrate_groups.offsets.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
 
@@ -28,7 +27,7 @@ def read(data: bytes, name: str) -> Snapshot:
 
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
     """Write the snapshot."""
-    pq.write_table(snapshot.table, file)
+    write_table(snapshot.table, file)
 
 
 def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:

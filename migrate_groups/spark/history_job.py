@@ -18,7 +18,7 @@ from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, h
 from migrate_groups.spark.members import members
 from migrate_groups.spark.offsets_log import OFFSET_COMMIT, decode, landed_log
 from migrate_groups.spark.result import Moment, moments
-from migrate_groups.spark.snapshots import spark_path, written_path
+from migrate_groups.spark.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
 """The brokers are asked once for each moment."""
@@ -103,7 +103,7 @@ def run_history(
         partitions = [
             (row["topic"], row["partition"]) for row in made.select("topic", "partition").distinct().collect()
         ]
-        ends = spark.read.schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
+        ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
         who = members(raw).where(of_groups)
         table = (
             history(made, ends, who, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from migrate_groups.spark.snapshots import spark_path
+from migrate_groups.spark.snapshots import CHECKED, spark_path
 
 RAW = StructType(
     [
@@ -76,7 +76,7 @@ _LAST_MILLISECOND = 253_402_300_799_999
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
     """A landed log: a folder of Parquet files with the columns of `RAW`."""
-    return spark.read.schema(RAW).parquet(spark_path(folder))
+    return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
 def decode(raw: DataFrame) -> DataFrame:

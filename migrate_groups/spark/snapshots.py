@@ -57,6 +57,8 @@ _HEADLESS = ["group", "topic", "partition", "offset"]
 _BROKEN = "_broken"
 _NUMBER = "_number"
 _TEXT = "_text_"
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+"""Options to read Parquet with: a page that does not fit its checksum fails the job."""
 PROBLEM = "_problem"
 """What is wrong with a row of `examined`: null, or a JSON object with `failures.PROBLEM_FIELDS`."""
 
@@ -217,7 +219,7 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
                     f"{file}: the column {name!r} is {found.get(name, 'missing')}, "
                     f"expected {wanted.get(name, 'no such column in a snapshot')}"
                 )
-    reader = spark.read.option("recursiveFileLookup", True)
+    reader = spark.read.options(recursiveFileLookup=True, **CHECKED)
     rows = reader.schema(StructType(fields)).parquet(location)
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[type(field.dataType)][1], field.name, F.col(field.name))

@@ -420,6 +420,18 @@ def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) ->
     assert "\n" not in str(error.value)
 
 
+def test_a_page_that_does_not_fit_its_checksum_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """A flipped bit of an offset would be another offset."""
+    path, offset = tmp_path / "s.parquet", 0x0102030405060708
+    tables.save(Snapshot.of_rows([row(offset=offset)]), path)
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(offset.to_bytes(8, "little"))] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(InvalidInput) as error:
+        rows_of(spark, str(path))
+    assert str(error.value).startswith(f"{path}: can't be read: ")
+
+
 def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
     """CSV and Parquet may be mixed when they are named one by one."""
     path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
@@ -442,7 +454,7 @@ def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
     """``'=1`` stands for the group ``=1``, as the command line writes it; the tables for people are guarded again."""
-    names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare"}
+    names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare", "'\uff1d1": "\uff1d1"}
     file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
     read = read_snapshots(spark, [file])
     assert {(row.group, row.topic) for row in read.collect()} == {(name, "-t") for name in names.values()}
@@ -450,4 +462,4 @@ def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
     assert [row.group for row in rows_of(spark, headless)] == ["'=g"]
     write_csv(read.select("group").coalesce(1), str(tmp_path / "out"))
     (part,) = (tmp_path / "out").glob("*.csv")
-    assert sorted(part.read_text().split()) == sorted(["group", "'=1", "''+x", "'plain", "'-bare"])
+    assert sorted(part.read_text().split()) == sorted(["group", "'=1", "''+x", "'plain", "'-bare", "'\uff1d1"])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,38 @@ def test_a_link_to_a_folder_above_is_followed(tmp_path):
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link" / "out")
     assert (tmp_path / "real" / "out").read_bytes() == b"ours"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    """Whoever made a receipt private finds it private."""
+    (tmp_path / "out").write_bytes(b"before")
+    (tmp_path / "out").chmod(mode)
+    write(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"ours"
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == mode
+
+
+def test_what_a_killed_run_left_is_swept_and_what_another_writes_is_not(tmp_path):
+    """The next write in a folder removes temporary files that nobody has open."""
+    killed = "import os, sys; sys.path[:0] = {!r}\nfrom pathlib import Path\n{}"
+    program = (
+        "from migrate_groups.files.safe_write import write_whole\n"
+        "write_whole(Path('never'), lambda file: (file.write(b'half'), os.kill(os.getpid(), 9)))\n"
+    )
+    subprocess.run([sys.executable, "-c", killed.format(sys.path, program)], cwd=tmp_path, check=False)
+    (left,) = tmp_path.iterdir()
+    assert left.suffix == ".tmp"
+
+    def nested(file):
+        (other,) = set(tmp_path.glob(".*.tmp")) - {left}
+        write(tmp_path / "inner")
+        assert other.exists()
+        file.write(b"outer")
+
+    write_whole(tmp_path / "outer", nested)
+    assert {path.name for path in tmp_path.iterdir()} == {"inner", "outer"}
+    assert (tmp_path / "outer").read_bytes() == b"outer"
 
 
 LONG = "x" * 252

@@ -112,13 +112,30 @@ def test_empty_table_and_windows_line_ends():
     assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
 
 
-@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@sum", "\t=1", "'=1", "''-", '=1,"2"'])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "=HYPERLINK(1)",
+        "+1",
+        "-1",
+        "@sum",
+        "\t=1",
+        "'=1",
+        "''-",
+        '=1,"2"',
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20x",
+        "'\uff1d1",
+    ],
+)
 def test_no_cell_is_a_formula(name):
     """What a spreadsheet would compute has an apostrophe before it in the file, and loads back as it was."""
     snapshot = Snapshot.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
     data = tables.to_csv(snapshot)
     cells = [cell for line in csv.reader(io.StringIO(data.decode(), newline="")) for cell in line]
-    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r") and cell]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20") and cell]
     assert "'" + name in cells
     assert load(data) == snapshot
 
@@ -258,6 +275,22 @@ def test_reset_file_claims_nothing():
         ("g", "u", 1, 6),
     ]
     assert {(each.source_group, each.cluster_id, each.taken_at) for each in four.rows()} == {(None, None, None)}
+
+
+def test_no_flipped_byte_is_another_offset():
+    """Each byte of a file in turn: the file is refused, or it holds the same."""
+    snapshot = Snapshot.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
+    written = io.BytesIO()
+    snapshot_parquet.write(snapshot, written)
+    whole = written.getvalue()
+    refused = 0
+    for at in range(len(whole)):
+        damaged = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        try:
+            assert load(damaged) == snapshot, at
+        except InvalidInput:
+            refused += 1
+    assert refused > len(whole) // 4
 
 
 def test_truncated_or_foreign_parquet_is_refused(tmp_path):
