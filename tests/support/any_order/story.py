@@ -342,6 +342,7 @@ class Story:
             if world.owner[topic] == group and (idle or not verb.looked):
                 continue  # it had nothing to do: what an earlier verb saw still counts
             world.owner[topic] = group
+            looks = verb.looked if back else {**verb.looked, **verb.confirmed}  # after that it only takes a snapshot
             world.verdicts.append(
                 exceptions.Verdict(
                     verb=step.verb,
@@ -350,7 +351,7 @@ class Story:
                     partitions=partitions,
                     ended=world.seconds,
                     watched=until,
-                    looks={each: verb.looked.get((group, each), verb.first) for each in partitions},
+                    looks={each: looks.get((group, each), verb.first) for each in partitions},
                     uncovered=frozenset(partitions - verb.covered),
                 )
             )

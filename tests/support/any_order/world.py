@@ -56,7 +56,7 @@ class Verb:
 
     looked: the number of the moment of its last look. believed: what it saw there last, or put there since.
     of_topic: the groups of the verb that may have a topic. covered: partitions that had an offset in one of them when
-    the verb looked. confirmed: seen by the second client, which looks last.
+    the verb looked. confirmed: when the second client saw an offset.
     """
 
     began: float
@@ -70,7 +70,7 @@ class Verb:
     missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
     covered: set[TopicPartition] = field(default_factory=set)
     wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
-    confirmed: set[tuple[str, TopicPartition]] = field(default_factory=set)
+    confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     by_choice: str = ""
 
 
@@ -300,7 +300,7 @@ class World:
                     if group in self.verb.of_topic[partition.topic]:
                         self.verb.covered.add(partition)
                     if second:
-                        self.verb.confirmed.add((group, partition))
+                        self.verb.confirmed[group, partition] = self.moments
                 else:
                     self.verb.missed.add((group, partition))
 
