@@ -71,6 +71,10 @@ class Undetermined(MigrateGroupsError):
 
 
 class MissingDependency(MigrateGroupsError):
-    """Something that this command needs is not installed (an extra of this package, or Java)."""
+    """Something that this command needs is not installed (what the extra ``spark`` has, or Java)."""
 
     exit_code = 2
+
+
+INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'pyspark>=4.0,<5'"
+"""How the extra ``spark`` is had, wherever this package came from."""

@@ -16,7 +16,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_offsets_topic
 from migrate_groups.cli.console import show
 from migrate_groups.cli.progress import bar
-from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.cluster.ports import OFFSETS_TOPIC
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted, some
@@ -84,6 +84,7 @@ def audit(
 
     Example: migrate-groups audit --history --log audit-log -o history
     """
+    require_spark()
     connection = Connection(bootstrap_server, command_config, properties, timeout)
     if source == "kafka" and (history or log):
         raise UsageError("--source kafka keeps no log: it goes with RUN_DIR, and neither with --history nor with --log")

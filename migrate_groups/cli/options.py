@@ -59,6 +59,9 @@ Output = Annotated[
     Path,
     typer.Option("--output", "-o", metavar="OUT", help="Where to write: .csv or .parquet, or - for CSV on stdout."),
 ]
+CsvOutput = Annotated[
+    Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write: a .csv, or - for stdout.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists already.")]
 TimeLag = Annotated[
     bool, typer.Option("--time-lag", help="Lag as time too: the age of the oldest record that is left to read.")

@@ -12,7 +12,7 @@ import typer
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.reports import ReportFormatOption, show_reconciliation
-from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken, InvalidInput, UsageError
 from migrate_groups.text import counted
 
@@ -61,6 +61,7 @@ def reconcile(
 
     Example: migrate-groups reconcile split.toml.run
     """
+    require_spark()
     asked = _asked(before, after, more_before or [], more_after or [], spec)
     with spark_here(asked.rows) as spark:
         from migrate_groups.spark.job import run_reconcile

@@ -83,7 +83,7 @@ def split(
         talk(f"the options of {spec} are not in the table: {_as_flags(reviewed)}")
 
 
-def export(file: options.InputFile, *, output: options.Output, force: options.Force = False) -> None:
+def export(file: options.InputFile, *, output: options.CsvOutput, force: options.Force = False) -> None:
     """Write the CSV that kafka-consumer-groups takes.
 
     It is for --reset-offsets --from-file.
@@ -97,6 +97,8 @@ def export(file: options.InputFile, *, output: options.Output, force: options.Fo
 
     to_stdout = str(output) == "-"
     if not to_stdout:
+        if output.suffix.lower() != ".csv":
+            raise UsageError(f"{output}: what kafka-consumer-groups takes is CSV; name a .csv")
         check_writable(output, replace=force)
     table = load_table(file)
     content, left_out = reset_csv.to_bytes(table)

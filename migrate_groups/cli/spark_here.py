@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import signal
 from collections.abc import Iterator
@@ -9,9 +10,17 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
+from migrate_groups.errors import INSTALL_SPARK, MissingDependency
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def require_spark() -> None:
+    """Raise `MissingDependency` before any work where what the extra ``spark`` has is not installed."""
+    for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2")):
+        if importlib.util.find_spec(module) is None:
+            raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from migrate_groups.errors import MissingDependency
+from migrate_groups.errors import INSTALL_SPARK, MissingDependency
 from migrate_groups.sandbox.fetch import Fetch
 from migrate_groups.sandbox.ivy import Ivy, pyspark_jars
 
@@ -17,7 +17,7 @@ def connector_version() -> tuple[str, str]:
     for jar in pyspark_jars():
         if found := re.fullmatch(r"spark-core_(\d+\.\d+)-(\d[\w.-]*)\.jar", jar.name):
             return found[1], found[2]
-    raise MissingDependency("Spark is not installed: run pip install 'migrate-groups[spark]'")
+    raise MissingDependency(f"Spark is not installed: {INSTALL_SPARK}")
 
 
 def fetch_connector(fetch: Fetch, *, cache: Path) -> tuple[Path, ...]:

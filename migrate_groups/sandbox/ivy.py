@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_groups.errors import ClusterUnavailable, MissingDependency
+from migrate_groups.errors import INSTALL_SPARK, ClusterUnavailable, MissingDependency
 from migrate_groups.sandbox.java import Java
 
 # What Ivy does by itself and is set right here: it waits forever for a server that has stopped sending; it takes a
@@ -111,4 +111,4 @@ def _ivy_jar() -> Path:
     for jar in pyspark_jars():
         if jar.name.startswith("ivy-"):
             return jar
-    raise MissingDependency("Kafka is fetched with PySpark's Ivy: pip install 'migrate-groups[spark]'")
+    raise MissingDependency(f"Kafka is fetched with PySpark's Ivy: {INSTALL_SPARK}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row
@@ -9,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import InvalidInput
 
+_SIDES = ("before", "after")
 _FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE"
 
 
@@ -33,7 +35,7 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
 
     Raises:
         InvalidInput: a side has no rows or rows without a group; the clusters differ, or nobody can tell which of
-            several a row without a cluster id is of; no expected group is in AFTER.
+            several a row without a cluster id is of; no expected group is in AFTER; AFTER is older than BEFORE.
     """
     look = _look(asked, after)
     if not look["before_rows"]:
@@ -50,6 +52,7 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
             if look["handed_over"]
             else f"no group of AFTER is expected from BEFORE: {_FOLLOW}"
         )
+    _require_order(look["before_at"], look["after_at"])
     return Alignment(cluster_id, _hints(look), look["most_moments"] > 2)
 
 
@@ -67,10 +70,17 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
     )
     # one exchange for both of the next two
     by_cluster = (
-        moments.repartition("group").groupBy("group", "cluster_id").agg(*_sums(), F.count("taken_at").alias("moments"))
+        moments.repartition("group")
+        .groupBy("group", "cluster_id")
+        .agg(
+            *_sums(),
+            F.count("taken_at").alias("moments"),
+            *(F.max(F.when(F.col(side) > 0, F.unix_micros("taken_at"))).alias(f"{side}_at") for side in _SIDES),
+        )
     )
     groups = by_cluster.groupBy("group").agg(
         *_sums(),
+        *_latest(),
         F.max("moments").alias("moments"),
         F.sum("moments").alias("all_moments"),
         F.sum(F.when(cluster.isNull(), F.col("before") + F.col("after")).otherwise(0)).alias("clusterless"),
@@ -81,6 +91,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
     of_a_line = F.when(F.col("clusterless") > 0, F.col("all_moments")).otherwise(F.col("moments"))
     before_only, after_only = F.col("after") == 0, F.col("before") == 0
     total = groups.agg(
+        *_latest(),
         F.sum("before").alias("before_rows"),
         F.sum("after").alias("after_rows"),
         F.sum("handed_over").alias("handed_over"),
@@ -100,6 +111,23 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
 
 def _sums() -> list[Column]:
     return [F.sum(name).alias(name) for name in ("before", "after", "handed_over")]
+
+
+def _latest() -> list[Column]:
+    return [F.max(f"{side}_at").alias(f"{side}_at") for side in _SIDES]
+
+
+def _require_order(before: int | None, after: int | None) -> None:
+    """Raise `InvalidInput` where the last moment of AFTER is before that of BEFORE, in microseconds since 1970."""
+    if before is not None and after is not None and after < before:
+        raise InvalidInput(
+            f"AFTER, which was taken at {_moment(after)}, is older than BEFORE, at {_moment(before)}: name them the "
+            "other way round, or take a snapshot of the new groups now"
+        )
+
+
+def _moment(micros: int) -> str:
+    return (datetime(1970, 1, 1) + timedelta(microseconds=micros)).isoformat() + "Z"
 
 
 def _merged(sets: str) -> Column:

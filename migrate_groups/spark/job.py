@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,6 +61,7 @@ def run_reconcile(
                 _require_new(spark, str(folder))
         if out is not None and quarantine is not None:
             _require_apart(str(out), str(quarantine))
+        _require_two(before_paths, after_paths)
         before, after = examined(spark, before_paths), examined(spark, after_paths)
         aside = (0, 0)
         if quarantine is None:
@@ -190,6 +192,19 @@ def _require_apart(out: str, quarantine: str) -> None:
     one, other = Path(out).absolute(), Path(quarantine).absolute()
     if one.is_relative_to(other) or other.is_relative_to(one):
         raise InvalidInput(f"{out} and {quarantine}: tables and quarantine each need a folder of their own")
+
+
+def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
+    twice = {_place(path) for path in before} & {_place(path) for path in after}
+    if twice:
+        raise InvalidInput(
+            f"{min(twice)} is BEFORE and AFTER, which have one moment then: take a snapshot of the new groups now"
+        )
+
+
+def _place(path: str) -> str:
+    """A path as the file system knows it, so that ``./a.csv`` is ``a.csv``."""
+    return path if "://" in path else os.path.realpath(path)
 
 
 def _exists(spark: SparkSession, path: str) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from migrate_groups.errors import MissingDependency
+from migrate_groups.errors import INSTALL_SPARK, MissingDependency
 from migrate_groups.spark.class_data import ClassData, class_data
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _JOB_SETTINGS = {
 }
 # What a JVM that was asked to end may take to remove its files.
 _PATIENCE_S = 3
-_NEEDS_PYSPARK = "Spark is not installed: run pip install 'migrate-groups[spark]'"
+_NEEDS_PYSPARK = f"Spark is not installed: {INSTALL_SPARK}"
 _NEEDS_JAVA = (
     "Spark can't start: it needs Java 17 or newer (such as Debian's openjdk-17-jre-headless) on PATH or in JAVA_HOME"
 )

@@ -47,6 +47,8 @@ def closed_port():
         (["split", "good.csv", "--spec", "missing.toml", "-o", "out.csv"], "there is no file missing.toml"),
         (["export", "missing.csv", "-o", "out.csv"], "there is no file"),
         (["export", "good.csv", "-o", "good.csv"], "exists already"),
+        (["export", "good.csv", "-o", "out.parquet"], "what kafka-consumer-groups takes is CSV; name a .csv"),
+        (["export", "good.csv", "-o", "out"], "name a .csv"),
         (["apply", "good.csv", "--yes", "--bootstrap-server", "h:1"], "the snapshot of group g itself"),
         (["apply", "good.csv", "--to-group", "", "--yes", "--bootstrap-server", "h:1"], "--to-group is empty"),
         (["apply", "good.csv", "--to-group", "n", "--bootstrap-server", "h:1"], "pass --yes"),

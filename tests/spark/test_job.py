@@ -175,6 +175,27 @@ def test_a_bad_row_leaves_nothing_behind(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_older_after_and_the_same_file_twice_are_refused(
+    spark: SparkSession, csv_file: CsvFile, tmp_path: Path
+) -> None:
+    """They say nothing of a hand-over; the error has both moments. Rows without a moment, and equal ones, are taken."""
+    timed = HEADER.replace("cluster_id", "taken_at,cluster_id")
+    row = "c,a,big,t,0,10,0,15"
+    early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")
+    late = csv_file(timed, f"2026-11-20T12:00:01.5Z,{row}", name="late.csv")
+    with pytest.raises(InvalidInput, match="AFTER, which was taken at 2026-11-20T12:00:00Z, is older than BEFORE, at"):
+        run_reconcile(spark, [late], [early], out=tmp_path / "out")
+    with pytest.raises(InvalidInput, match=r"2026-11-20T12:00:01\.500000Z: name them the other way round"):
+        run_reconcile(spark, [late], [early])
+    for again in (late, str(tmp_path / "." / ".." / tmp_path.name / "late.csv")):
+        with pytest.raises(InvalidInput, match=r"late\.csv is BEFORE and AFTER, which have one moment then"):
+            run_reconcile(spark, [early, late], [again])
+    assert run_reconcile(spark, [early], [late]).clean
+    assert run_reconcile(spark, [early], [csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="same.csv")]).clean
+    assert run_reconcile(spark, [late], [csv_file(HEADER, row, name="untimed.csv")]).clean
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: str, after: str) -> None:
     """A file where a folder would have to be, a folder that takes none: found out before the job."""
     for out in (Path(split) / "out", Path("/proc/out")):

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import migrate_groups.spark
 from migrate_groups.cli.spark_here import spark_here
-from migrate_groups.errors import InvalidInput, MissingDependency
+from migrate_groups.errors import INSTALL_SPARK, InvalidInput, MissingDependency
 from migrate_groups.spark.session import active_session, local_session
 from migrate_groups.spark.snapshots import read_snapshots
 from tests.support.processes import children_of, gone
@@ -81,10 +83,18 @@ def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the extra."""
+    """The error has the command that installs it, also where this package is on no index."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'migrate-groups\[spark\]'"):
+    with pytest.raises(MissingDependency, match=re.escape(INSTALL_SPARK)):
         local_session()
+
+
+def test_the_command_that_installs_spark_is_that_of_the_extra() -> None:
+    """What pyproject.toml says of it."""
+    extra = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"][
+        "spark"
+    ]
+    assert f"run pip install {' '.join(map(repr, extra))}" == INSTALL_SPARK
 
 
 def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -> None:

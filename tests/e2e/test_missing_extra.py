@@ -1,0 +1,30 @@
+"""An installation without the extra ``spark``: what needs it says so in one line, before any work."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.support.cli import CliHere
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "jinja2"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", "--history", "--log", "log", "-o", "out", "--bootstrap-server", "h:1"],
+        ["audit", "split.toml.run", "--bootstrap-server", "h:1"],
+        ["reconcile", "before.csv", "after.csv", "-o", "out"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_needs_the_extra_says_how_to_have_it(tmp_path, monkeypatch, missing, arguments):
+    """No traceback, nothing written, and the command that installs it wherever this package came from."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == missing else found(name, *more)
+    )
+    refused = CliHere(tmp_path).fails(*arguments, code=2)
+    assert refused.endswith("is not installed: run pip install 'jinja2>=3.1' 'pyspark>=4.0,<5'")
+    assert list(tmp_path.iterdir()) == []
