@@ -140,6 +140,10 @@ class Bench:
             raise SystemExit(f"{group} has {len(found)} of {self.partitions} offsets")
         self._admin.delete_groups([group])
 
+    def make(self, group: str) -> None:
+        """Have a group exist, by one committed offset."""
+        self._admin.alter_group_offsets(group, {self._all[0]: OffsetAndMetadata(0, "", 0)})
+
     def spec(self, group: str) -> Path:
         """Write a spec that moves all to this group, in a folder of its own."""
         folder = self.folder / group
@@ -279,10 +283,12 @@ def parquet(bench: Bench) -> Measured:
 
 
 def kcl(bench: Bench) -> Measured:
-    """Describe, seek and describe by kcl."""
+    """Describe, seek and describe by kcl, which seeks in a group that exists alone."""
     with bench.target() as group:
-        base = ["kcl", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
-        steps = (["describe", _OLD], ["seek", group, "--to-group", _OLD, "--execute"], ["describe", group])
+        bench.make(group)
+        base = ["kcl", "--no-config-file", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
+        seek = ["seek", group, "--to-group", _OLD, "--allow-new-topics", "--yes"]
+        steps = (["describe", _OLD], seek, ["describe", group])
         each = [run([*base, *step]) for step in steps]
         return Measured(sum(one.seconds for one in each), max(one.megabytes for one in each))
 

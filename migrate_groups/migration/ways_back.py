@@ -171,6 +171,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         topics[change.group].add(change.topic)
+    missing = [group for group in topics if not reader.describe_group(group).exists]
+    reason = f"group {some(missing)} does not exist any more: it has no offset left to delete"
+    gone = [Check(name="source", verdict=Verdict.WARN, reason=reason)] if missing else []
     deed = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
@@ -183,6 +186,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
             _check("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
             _check("not moved", changed, "moved in the source group since", "the source group has not moved since"),
             _nobody_holds(reader, topics),
+            *gone,
         ),
     )
 

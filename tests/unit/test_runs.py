@@ -114,6 +114,16 @@ def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
     assert "no committed offset any more: second u-0: nobody can tell how far" in cli.fails(*MIGRATE, code=3)
 
 
+def test_delete_offsets_of_a_source_group_that_is_gone_says_so(cli):
+    """All its offsets expired, or somebody deleted it: there is nothing left to delete."""
+    cli(*MIGRATE)
+    cli.cluster.delete_group("old")
+    done = cli("delete-offsets", RUN, "--yes")
+    assert "group old does not exist any more: it has no offset left to delete" in done.stdout
+    assert verbs(cli) == ["hand-over", "delete-offsets"]
+    assert "group old does not exist any more" not in cli("delete-offsets", RUN, "--yes").stdout
+
+
 def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
     """The run wrote nothing there, and what it saw is no longer there: a later rollback could not tell."""
     spec = (cli.folder / "split.toml").read_text()
