@@ -164,6 +164,10 @@ class InMemoryCluster:
             members=tuple(found.members.values()),
         )
 
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """See `GroupReader.describe_groups`."""
+        return {group: self.describe_group(group) for group in groups}
+
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """See `GroupReader.describe_topics`."""
         there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics

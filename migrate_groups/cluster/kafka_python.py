@@ -70,12 +70,24 @@ class KafkaPythonReader:
 
     def describe_group(self, group: str) -> GroupDescription:
         """See `GroupReader.describe_group`."""
-        answer = self._connection.run(
-            wire.describe(group), doing=f"describing group {group!r}", needs=_describe_group(group)
-        )
+        return self.describe_groups([group])[group]
+
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """See `GroupReader.describe_groups`."""
+        answers = {
+            group: self._connection.run(
+                wire.describe(group), doing=f"describing group {group!r}", needs=_describe_group(group)
+            )
+            for group in groups
+        }
+        dead = any(answer.group_state == "Dead" for answer in answers.values())
+        listed = self._connection.run(wire.list_groups, doing="listing the groups") if dead else {}
+        return {group: self._described(group, answer, listed.get(group)) for group, answer in answers.items()}
+
+    def _described(self, group: str, answer: Any, listed: Mapping[str, str] | None) -> GroupDescription:
+        """Describe a group by the answer for classic groups, and where that is Dead by what the list of groups has."""
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
-        listed = self._connection.run(wire.list_groups, doing="listing the groups").get(group)
         if listed is None:
             # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
             if self.all_committed(group):

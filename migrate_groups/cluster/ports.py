@@ -207,6 +207,10 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """Describe several groups, as `describe_group` does one; those that do not exist cost one request together."""
+        ...
+
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Describe topics; those that do not exist are left out. Never creates a topic.
 

@@ -82,7 +82,8 @@ def survey(
     looks = {reading.look.description.group: reading.look} if reading else {}
     topics = reading.look.topics if reading else reader.describe_topics({row.topic for row in rows})
     involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
-    groups = {group: looks[group].description if group in looks else reader.describe_group(group) for group in involved}
+    groups = {group: look.description for group, look in looks.items() if group in involved}
+    groups |= reader.describe_groups(sorted(involved - groups.keys()))
     return Survey(
         cluster_id=reading.cluster_id if reading else reader.cluster_id(),
         groups=groups,

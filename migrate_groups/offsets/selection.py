@@ -41,8 +41,10 @@ class TopicPattern:
         """The one topic that the pattern can match; None where it may match several."""
         return self.pattern if not self.is_regex and _NAME.fullmatch(self.pattern) else None
 
-    def matching(self, topics: Iterable[str]) -> list[str]:
-        """Return the topics that the pattern matches whole, sorted."""
+    def matching(self, topics: Collection[str]) -> list[str]:
+        """Return the topics that the pattern matches whole, sorted; of a plain name in a set it takes no time."""
+        if self.name is not None:
+            return [self.name] if self.name in topics else []
         if self.is_regex:
             return sorted(self._matching_regex(list(topics)))
         matches = re.compile(fnmatch.translate(self.pattern)).fullmatch
@@ -101,12 +103,12 @@ def matching_topics(
 
     Raises `InvalidInput` naming each pattern that matches nothing.
     """
-    present = list(topics)
+    present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}
     useless = [str(pattern) for pattern, found in matches.items() if not found]
     if useless:
         raise InvalidInput(f"no topic matches {some(useless)}; the topics are {some(present) or 'none'}")
-    kept = {topic for pattern in patterns for topic in matches[pattern]} or set(present)
+    kept = {topic for pattern in patterns for topic in matches[pattern]} or present
     return kept - {topic for pattern in excluded for topic in matches[pattern]}
 
 

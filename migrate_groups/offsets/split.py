@@ -82,7 +82,7 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 
     Raises `InvalidInput` naming the topics that go nowhere or to several, and each pattern that matches none.
     """
-    present = sorted(set(topics))
+    present = {*topics}
     claims: list[tuple[str | None, tuple[TopicPattern, ...]]] = [
         *((target.group, target.topics) for target in spec.targets),
         (None, spec.stay),
@@ -98,7 +98,7 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
         "no topic of the group matches",
         [f"{pattern} ({group or 'stay'})" for group, pattern, matched in expansions if not matched],
     )
-    _refuse("no target takes topic", [topic for topic in present if topic not in takers], "add it to one, or to [stay]")
+    _refuse("no target takes topic", sorted(present - takers.keys()), "add it to one, or to [stay]")
     _refuse(
         "more than one target takes topic",
         [
@@ -108,11 +108,12 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
         ],
         "its records would be processed twice; fan_out = true allows several targets",
     )
+    taken: dict[str | None, set[str]] = defaultdict(set)
+    for group, _, matched in expansions:
+        taken[group].update(matched)
     return Coverage(
-        targets={
-            target.group: tuple(topic for topic in present if target.group in takers[topic]) for target in spec.targets
-        },
-        stay=tuple(topic for topic in present if None in takers[topic]),
+        targets={target.group: tuple(sorted(taken[target.group])) for target in spec.targets},
+        stay=tuple(sorted(taken[None])),
         expansions=expansions,
     )
 

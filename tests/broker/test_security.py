@@ -119,7 +119,7 @@ def sasl_ssl(secured: Secured, mechanism: str, password: str | None = None) -> d
 
 REFUSED = r"the cluster refused User:alice \(%s\): Authentication failed.*; check the --command-config"
 UNTRUSTED = "can't be trusted: unable to get local issuer certificate; check ssl.truststore"
-NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server .*/token gave no token: "
+NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server 127.0.0.1 gave no token: "
 # What goes wrong: the listener, the client's properties, and what is said of it.
 WRONG = {
     "password": ("SASL_SSL", lambda it: sasl_ssl(it, "PLAIN", "wrong-hidden"), REFUSED % "PLAIN"),

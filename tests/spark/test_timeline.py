@@ -99,7 +99,7 @@ def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
     ]
     assert not align(*(snapshot(*side) for side in sides)).has_history
-    assert align(snapshot(*sides[0], row(9, 1, cluster_id="b")), snapshot(*sides[1])).has_history
+    assert align(snapshot(*sides[0], row(2, 1, cluster_id="b")), snapshot(*sides[1])).has_history
     other = [row(hour, 1, cluster_id="a", group="other") for hour in range(5)]
     assert not align(snapshot(*sides[0]), snapshot(*sides[1], *other)).has_history
     nameless = [row(hour, 1, cluster_id=None) for hour in (2, 3)]

@@ -571,7 +571,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.produce(*CAT, 4)
     made.commit("big", CAT, 12)
     final = cut_over(made, spec(), shown, clock, CutOver(wait=60, progress=leave))
-    of_each_group = ["describe_group"] * 3
+    of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, one after the other
     of_the_old_one = ["all_committed", "describe_topics", "committed", "log_bounds", "cluster_id"]
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
