@@ -45,7 +45,7 @@ def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, expor
         for group, topic, partition, offset in re.findall(r"^(\S+) +(\S+) +(\d+) +(\d+)", done.stdout, re.MULTILINE)
     }
     by_kafka = {group: world.committed(group) for group in groups}
-    assert by_kafka == ({group: {} for group in groups} if mode == "--dry-run" else by_kafka)
+    assert [len(offsets) for offsets in by_kafka.values()] == ([0, 0] if mode == "--dry-run" else [2, 2])
     cli("apply", "split.csv", *NOW)
     ours = {(group, tp): offset for group in groups for tp, offset in world.committed(group).items()}
     assert len(ours) == 4

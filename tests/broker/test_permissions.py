@@ -226,5 +226,5 @@ def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_prove
     assert "audit will not be able to prove this cut-over: __consumer_offsets needs Describe" in done.stderr
     assert "has no fence" in cli.fails("audit", "split.toml.run", code=7)
     config = ClientConfig(bootstrap_servers=world.bootstrap_servers)
-    with closing(OffsetsTopicReader(config)) as topic, pytest.raises(NotAuthorized):
+    with closing(OffsetsTopicReader(config)) as topic, pytest.raises(NotAuthorized, match="__consumer_offsets"):
         list(topic.read({0: 0}, {0: 1}))

@@ -156,6 +156,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
     assert compacted["missing"] > 0
     assert not compacted["whole"]
     reasons = {each["reason"] for each in found["doubtful"] if each["group"] == handed.groups[0]}
+    assert reasons
     assert all(f"partition {number} of the log lacks" in reason for reason in reasons)
 
 
