@@ -144,6 +144,23 @@ def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
     assert cli.offset("new") is None
 
 
+def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatch):
+    """A consumer without membership commits while the source group's lost offset is set again: exit 4, and it stays."""
+    cli(*MIGRATE)
+    cli.cluster.delete_offsets("old", [PARTITION])
+    alter = cli.cluster.alter_offsets
+
+    def alter_and_commit(group, offsets):
+        answers = alter(group, offsets)
+        cli.cluster.commit("new", PARTITION, 8)
+        return answers
+
+    monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_commit)
+    done = cli("rollback", RUN, "--yes", code=4)
+    assert "committed 8 meanwhile: stop who consumes there" in done.stdout
+    assert (cli.offset("new"), cli.offset("old")) == (8, 5)
+
+
 def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
     """Nothing was written for it, and its group must not go on with it after a rollback either."""
     cli.cluster.create_topic("u", 1)
