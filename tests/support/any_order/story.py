@@ -291,14 +291,14 @@ class Story:
             world.problem(
                 f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
             )
+        if step.verb == "delete-offsets" and (ended.code == 0 or verb.wrote):
+            # The targets have them now, also where the hand-over was killed before it said so.
+            self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
         if ended.code in (4, 130, KILLED):
             self.judge_half_done(step, ended, verb)
         if ended.code or step.verb == "delete":
             return
         self.judge_coverage(step, verb)
-        if step.verb == "delete-offsets":
-            # The targets have them now, also where the hand-over was killed before it said so.
-            self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
         if step.verb in ("migrate", "apply", "rollback", "hand-back"):
             self.judge_hand_over(step, verb, idle="; nothing was written" in ended.err)
             if step.starts:
