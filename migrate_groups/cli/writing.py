@@ -98,8 +98,8 @@ def refuse_other_run(journal: Journal, plan: Plan) -> None:
     since = journal.receipt.moved_since(plan)
     if since:
         raise UsageError(
-            f"{some(since)}: not as {journal.path} confirmed it any more; how far that group has gone is not known: to "
-            "write there all the same, name another receipt or run directory"
+            f"{some(since)}: the committed offset is not the one that {journal.path} confirmed, so records may have "
+            "been processed since; to write there anyway, name another receipt or run directory"
         )
 
 

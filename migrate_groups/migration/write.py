@@ -100,9 +100,9 @@ def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[T
 
 
 def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries whose target stands where it was seen last, and those that it has committed since, refused.
+    """Return the entries whose committed offset is still the one that was read, and the others, refused.
 
-    A rollback deletes what a consumer without membership has just committed, and with it the trace of that.
+    Without this look a rollback would delete what a consumer without membership has just committed, unseen.
     """
     still: list[Entry] = []
     moved: list[Entry] = []
@@ -117,7 +117,7 @@ def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entr
             if now in (entry.change.before, entry.change.after, *entry.own):
                 still.append(entry)
             else:
-                moved.append(entry.refused(f"committed {_offset(now)} meanwhile: stop who consumes there"))
+                moved.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
     return still, moved
 
 

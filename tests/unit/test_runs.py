@@ -132,7 +132,7 @@ def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     error = cli.fails(*MIGRATE, code=2)
-    assert "new t-0: not as split.toml.run/receipt.json confirmed it any more; how far that group has gone" in error
+    assert "new t-0: the committed offset is not the one that split.toml.run/receipt.json confirmed" in error
     assert cli.offset("new") == 6
 
 
@@ -140,7 +140,9 @@ def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
     """It was confirmed, and may have been processed from: nothing is handed over again."""
     cli(*MIGRATE)
     cli.cluster.delete_group("new")
-    assert "new t-0: not as split.toml.run/receipt.json confirmed it any more" in cli.fails(*MIGRATE, code=2)
+    assert "new t-0: the committed offset is not the one that split.toml.run/receipt.json confirmed" in cli.fails(
+        *MIGRATE, code=2
+    )
     assert cli.offset("new") is None
 
 
@@ -157,7 +159,7 @@ def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatc
 
     monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_commit)
     done = cli("rollback", RUN, "--yes", code=4)
-    assert "committed 8 meanwhile: stop who consumes there" in done.stdout
+    assert "committed 8 during the rollback: stop its consumers" in done.stdout
     assert (cli.offset("new"), cli.offset("old")) == (8, 5)
 
 
