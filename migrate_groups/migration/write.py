@@ -50,12 +50,13 @@ def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record
         if any(_turn(entry, deed.verb) < turn and not entry.settled for entry in deed.entries):
             break
         todo = [entry for entry in deed.entries if _is_due(entry, attempt) and _turn(entry, deed.verb) == turn]
-        if deed.verb is Verb.ROLLBACK and turn:
-            todo, moved = _unmoved(writer, todo)
-            deed = deed.updated(moved)
         for group, batch in batches(todo):
-            answers = _send(writer, group, [entry.change for entry in batch])
-            deed = deed.updated(_answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch)
+            if deed.verb is Verb.ROLLBACK and turn:
+                batch, moved = _unmoved(writer, group, batch)
+                deed = deed.updated(moved)
+            if batch:
+                answers = _send(writer, group, [entry.change for entry in batch])
+                deed = deed.updated(_answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch)
             record(deed)
         if todo:
             asked = _Asked(witness, deed)
@@ -99,25 +100,23 @@ def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[T
     return writer.delete_offsets(group, [change.topic_partition for change in batch])
 
 
-def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _unmoved(reader: OffsetsReader, group: str, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Return the entries whose committed offset is still the one that was read, and the others, refused.
 
     Without this look a rollback would delete what a consumer without membership has just committed, unseen.
     """
+    try:
+        found = reader.committed(group, [entry.change.topic_partition for entry in entries])
+    except (ClusterUnavailable, Refused):
+        return [*entries], []  # the read-back asks again
     still: list[Entry] = []
     moved: list[Entry] = []
-    for group, of_group in _by_group(entries).items():
-        try:
-            found = reader.committed(group, [entry.change.topic_partition for entry in of_group])
-        except (ClusterUnavailable, Refused):
-            still += of_group  # what it stands at is asked again after the write
-            continue
-        for entry in of_group:
-            now = found[entry.change.topic_partition]
-            if now in (entry.change.before, entry.change.after, *entry.own):
-                still.append(entry)
-            else:
-                moved.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
+    for entry in entries:
+        now = found[entry.change.topic_partition]
+        if now in (entry.change.before, entry.change.after, *entry.own):
+            still.append(entry)
+        else:
+            moved.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
     return still, moved
 
 

@@ -114,6 +114,32 @@ def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
     assert "no committed offset any more: second u-0: nobody can tell how far" in cli.fails(*MIGRATE, code=3)
 
 
+def test_the_same_migrate_again_after_a_rollback_that_could_not_undo_all(cli, monkeypatch):
+    """One target was undone, the other had started: nothing is said to be handed over already."""
+    other = TopicPartition("u", 0)
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 10)
+    cli.cluster.commit("old", other, 0)
+    cli.cluster.commit("second", other, 6)
+    cli.cluster.commit("new", PARTITION, 7)
+    spec = (cli.folder / "split.toml").read_text()
+    second = '[[target]]\ngroup = "second"\ntopics = ["u"]\n'
+    (cli.folder / "split.toml").write_text(spec.replace("[options]", f'{second}[options]\non_existing = "overwrite"'))
+    cli(*MIGRATE)
+    alter = cli.cluster.alter_offsets
+
+    def alter_and_commit(group, offsets):
+        answers = alter(group, offsets)
+        cli.cluster.commit("second", other, 3)
+        return answers
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets", alter_and_commit)
+        cli.fails("rollback", RUN, "--yes", code=4)
+    assert cli.offset("new") == 7
+    assert "second u-0: the committed offset is not the one that" in cli.fails(*MIGRATE, code=2)
+
+
 def test_delete_offsets_of_a_source_group_that_is_gone_says_so(cli):
     """All its offsets expired, or somebody deleted it: there is nothing left to delete."""
     cli(*MIGRATE)

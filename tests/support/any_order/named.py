@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from migrate_groups.cluster.ports import TopicPartition
 from tests.support.any_order.deeds import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
 from tests.support.any_order.story import Do, Run, Setting, Start
@@ -71,17 +69,6 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
             Run("apply", of="apply", again=True),
             Do(Stop("c")),
             Run("apply", of="apply", again=True, starts=True),
-        ],
-    ),
-    # Its other target was started too early, so that the rollback could not undo all.
-    "the same command hands over again what a rollback has undone": (
-        replace(TRIED, split={"t": "a", "u": "b"}, existing={("a", T): 22, ("b", U): 25}, settle=0, guard=0),
-        [
-            Run("migrate"),
-            Start("b", member=False),
-            Run("rollback", stops=False),
-            Do(Stop("b")),
-            Run("migrate", starts=True),
         ],
     ),
 }
