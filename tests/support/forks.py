@@ -122,7 +122,9 @@ def _ask(request: dict[str, Any], descriptors: list[int]) -> socket.socket:
     try:
         connection.connect(address())
         message = json.dumps(request).encode() + b"\n"
-        connection.sendall(message[socket.send_fds(connection, [message], descriptors) :])
+        sent = socket.send_fds(connection, [message], descriptors)
+        if sent < len(message):  # nothing is sent on a connection that a quick process has ended already: EPIPE
+            connection.sendall(message[sent:])
     except BaseException:
         connection.close()
         raise
