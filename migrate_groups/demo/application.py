@@ -55,9 +55,13 @@ def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stoppe
 
 
 def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids; each is committed when the next one is asked for."""
+    """Yield batches of record ids, each once it is committed.
+
+    kafka-python hands out records while the group rebalances, and then refuses to commit them: they come again.
+    """
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.errors import RebalanceInProgressError
 
     consumer: Any = KafkaConsumer(
         bootstrap_servers=bootstrap,
@@ -77,8 +81,11 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
             found = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000), max_records=_BATCH)
             ids = [record.value.decode() for records in found.values() for record in records]
             if ids:
+                try:
+                    consumer.commit()
+                except RebalanceInProgressError:
+                    continue
                 yield ids
-                consumer.commit()
     finally:
         consumer.close()
 
