@@ -171,7 +171,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         topics[change.group].add(change.topic)
-    missing = [group for group in topics if not reader.describe_group(group).exists]
+    described = reader.describe_groups(sorted(topics))
+    missing = [group for group in topics if not described[group].exists]
     reason = f"group {some(missing)} does not exist any more: it has no offset left to delete"
     gone = [Check(name="source", verdict=Verdict.WARN, reason=reason)] if missing else []
     deed = _last_hand_over(receipt)
@@ -185,7 +186,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
             _permitted(reader, wanted, permissions),
             _check("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
             _check("not moved", changed, "moved in the source group since", "the source group has not moved since"),
-            _nobody_holds(reader, topics),
+            _nobody_holds(described, topics),
             *gone,
         ),
     )
@@ -328,12 +329,12 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
     return _check("targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing to undo")
 
 
-def _nobody_holds(reader: GroupReader, topics: Mapping[str, set[str]]) -> Check:
+def _nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
     live = [
         f"{group} {reason}"
         for group, held in topics.items()
-        if (described := reader.describe_group(group)).exists
-        for reason in running(described, held)
+        if described[group].exists
+        for reason in running(described[group], held)
     ]
     return _check("stopped", live, "still consumed", "no member holds the moved topics")
 
