@@ -10,6 +10,9 @@ many partitions, and has whole processes take turns, each from its start to its 
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
 - ``kcl``, where it is on PATH: describe, seek, describe
 
+With ``--targets N`` the group has N topics or more, and ``cold-split`` and ``warm-split`` are as ``cold`` and ``warm``,
+to N new groups in place of one.
+
 ``settle`` and ``guard`` are 0 s: both are waits that a person chooses. Prints medians, the spread, and ratios;
 ``--json`` keeps every run. Exit 1 where a run did not do its work.
 """
@@ -73,11 +76,12 @@ class Measured(NamedTuple):
 class Bench:
     """A group ``bench-old`` on a Kafka, a folder for files, and the names of the groups that it goes to."""
 
-    def __init__(self, sandbox: Sandbox, partitions: int, folder: Path) -> None:
-        self.sandbox, self.partitions, self.folder = sandbox, partitions, folder
+    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path) -> None:
+        self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
         self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
         self._runs = 0
-        self.topics = [f"bench-{number:05d}" for number in range(-(-partitions // _A_TOPIC))]
+        self._a_topic = min(_A_TOPIC, max(1, partitions // targets))
+        self.topics = [f"bench-{number:05d}" for number in range(-(-partitions // self._a_topic))]
         self._create_topics()
         self._commit_everywhere()
 
@@ -86,7 +90,7 @@ class Bench:
         self._admin.close()
 
     def _create_topics(self) -> None:
-        sizes = [min(_A_TOPIC, self.partitions - number * _A_TOPIC) for number in range(len(self.topics))]
+        sizes = [min(self._a_topic, self.partitions - n * self._a_topic) for n in range(len(self.topics))]
         for first in range(0, len(self.topics), 20):
             wanted = dict(zip(self.topics[first : first + 20], sizes[first : first + 20], strict=True))
             self._admin.create_topics(
@@ -130,26 +134,31 @@ class Bench:
                 raise SystemExit("the old group's offsets could not be set")
 
     @contextmanager
-    def target(self) -> Iterator[str]:
-        """Yield the name of a group that does not exist yet; check after it that every offset is there, and drop it."""
+    def new_groups(self, number: int = 1) -> Iterator[list[str]]:
+        """Yield names of groups that do not exist yet; check after it that every offset is there, and drop them."""
         self._runs += 1
-        group = f"bench-new-{self._runs}"
-        yield group
-        found = self._admin.list_group_offsets({group: None})[group]
+        groups = [f"bench-new-{self._runs}-{each}" for each in range(number)]
+        yield groups
+        found = {}
+        for group in groups:
+            found.update(self._admin.list_group_offsets({group: None})[group])
         if len(found) != self.partitions or {each.offset for each in found.values()} != {1}:
-            raise SystemExit(f"{group} has {len(found)} of {self.partitions} offsets")
-        self._admin.delete_groups([group])
+            raise SystemExit(f"{groups[0]} and others have {len(found)} of {self.partitions} offsets")
+        self._admin.delete_groups(groups)
 
     def make(self, group: str) -> None:
         """Have a group exist, by one committed offset."""
         self._admin.alter_group_offsets(group, {self._all[0]: OffsetAndMetadata(0, "", 0)})
 
-    def spec(self, group: str) -> Path:
-        """Write a spec that moves all to this group, in a folder of its own."""
-        folder = self.folder / group
+    def spec(self, groups: list[str]) -> Path:
+        """Write a spec that shares the topics out among these groups, in a folder of its own."""
+        folder = self.folder / groups[0]
         folder.mkdir()
         path = folder / "split.toml"
-        path.write_text(f'source = "{_OLD}"\n[[target]]\ngroup = "{group}"\ntopics = ["bench-*"]\n')
+        shares = {group: self.topics[number :: len(groups)] for number, group in enumerate(groups)}
+        names = {group: ["bench-*"] if len(groups) == 1 else topics for group, topics in shares.items()}
+        targets = (f'[[target]]\ngroup = "{group}"\ntopics = {json.dumps(topics)}\n' for group, topics in names.items())
+        path.write_text(f'source = "{_OLD}"\n{"".join(targets)}')
         return path
 
     def ours(self, *arguments: object) -> Measured:
@@ -203,20 +212,30 @@ def run(command: list[str], output: Path | None = None) -> Measured:
     return Measured(seconds, usage.ru_maxrss / 1024)
 
 
-def cold(bench: Bench) -> Measured:
+def cold(bench: Bench, targets: int = 1) -> Measured:
     """One cold process that does the whole cut-over."""
-    with bench.target() as group:
-        return bench.ours("migrate", bench.spec(group), *_NOW)
+    with bench.new_groups(targets) as groups:
+        return bench.ours("migrate", bench.spec(groups), *_NOW)
 
 
-def warm(bench: Bench) -> Measured:
+def cold_split(bench: Bench) -> Measured:
+    """As `cold`, to several groups."""
+    return cold(bench, bench.targets)
+
+
+def warm_split(bench: Bench) -> Measured:
+    """As `warm`, to several groups."""
+    return warm(bench, bench.targets)
+
+
+def warm(bench: Bench, targets: int = 1) -> Measured:
     """From the last member's leaving to the read-back by the second client, in a process that waits.
 
     The time that the member takes to leave is in it.
     """
-    with bench.target() as group, bench.member() as member:
+    with bench.new_groups(targets) as groups, bench.member() as member:
         process = subprocess.Popen(
-            bench.command("migrate", bench.spec(group), *_NOW, "--wait", "120s"),
+            bench.command("migrate", bench.spec(groups), *_NOW, "--wait", "120s"),
             env=_ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -239,14 +258,14 @@ def warm(bench: Bench) -> Measured:
 
 def bare(bench: Bench) -> Measured:
     """The bare script."""
-    with bench.target() as group:
+    with bench.new_groups() as [group]:
         script = Path(__file__).with_name("bench_bare.py")
         return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, _OLD, group])
 
 
 def kafka(bench: Bench) -> Measured:
     """State, export, execute and describe by Kafka's own tool, the export turned into its --from-file as it is."""
-    with bench.target() as group:
+    with bench.new_groups() as [group]:
         file = bench.folder / "offsets.csv"
         state = bench.kafka("--describe", "--state", "--group", _OLD)
         exported = exported_by_kafka(bench, file)
@@ -284,7 +303,7 @@ def parquet(bench: Bench) -> Measured:
 
 def kcl(bench: Bench) -> Measured:
     """Describe, seek and describe by kcl, which seeks in a group that exists alone."""
-    with bench.target() as group:
+    with bench.new_groups() as [group]:
         bench.make(group)
         base = ["kcl", "--no-config-file", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
         seek = ["seek", group, "--to-group", _OLD, "--allow-new-topics", "--yes"]
@@ -296,6 +315,8 @@ def kcl(bench: Bench) -> Measured:
 CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
     "cold": cold,
     "warm": warm,
+    "cold-split": cold_split,
+    "warm-split": warm_split,
     "bare": bare,
     "kafka": kafka,
     "csv": csv,
@@ -304,6 +325,8 @@ CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
     "kcl": kcl,
 }
 RATIOS = (
+    ("cold-split", "cold"),
+    ("warm-split", "warm"),
     ("warm", "kcl"),
     ("warm", "kafka"),
     ("cold", "kafka"),
@@ -314,28 +337,30 @@ RATIOS = (
 
 
 @contextmanager
-def bench(partitions: int) -> Iterator[Bench]:
+def bench(partitions: int, targets: int) -> Iterator[Bench]:
     """Yield the group, on a Kafka of its own."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
     with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
-        made = Bench(sandbox, partitions, Path(folder))
+        made = Bench(sandbox, partitions, targets, Path(folder))
         try:
             yield made
         finally:
             made.close()
 
 
-def measure(partitions: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
+def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
     """Return every run of each contender, in turns; the first turn warms files and the broker up, and is left out."""
     found: dict[str, list[Measured]] = {name: [] for name in names}
-    with bench(partitions) as made:
+    with bench(partitions, targets) as made:
         for turn in range(runs + 1):
             for name in names:
                 each = CONTENDERS[name](made)
                 print(
-                    f"turn {turn}  {name:8} {each.seconds:7.3f} s {each.megabytes:6.0f} MB", file=sys.stderr, flush=True
+                    f"turn {turn}  {name:10} {each.seconds:7.3f} s {each.megabytes:6.0f} MB",
+                    file=sys.stderr,
+                    flush=True,
                 )
                 if turn:
                     found[name].append(each)
@@ -351,19 +376,27 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description="Measure a cut-over against Kafka's own tool and a bare script.")
     parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="these contenders alone")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
-    names = options.only or [name for name in CONTENDERS if name != "kcl" or shutil.which("kcl")]
-    found = measure(options.partitions, names, options.runs)
+    names = options.only or [
+        name
+        for name in CONTENDERS
+        if (name != "kcl" or shutil.which("kcl")) and (options.targets > 1 or not name.endswith("-split"))
+    ]
+    found = measure(options.partitions, options.targets, names, options.runs)
     middle = medians(found)
-    print(f"{options.partitions:,} partitions, {options.runs} runs each, {os.cpu_count()} cores; seconds")
-    print(f"{'':10}{'median':>9}{'least':>9}{'most':>9}{'MB':>7}")
+    print(
+        f"{options.partitions:,} partitions, {options.targets} targets, {options.runs} runs each, "
+        f"{os.cpu_count()} cores; seconds"
+    )
+    print(f"{'':12}{'median':>9}{'least':>9}{'most':>9}{'MB':>7}")
     for name, runs in found.items():
         seconds = [each.seconds for each in runs]
         most = max(each.megabytes for each in runs)
-        print(f"{name:10}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{most:7.0f}")
+        print(f"{name:12}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{most:7.0f}")
     ratios = {f"{one} / {other}": middle[one] / middle[other] for one, other in RATIOS if {one, other} <= middle.keys()}
     for name, ratio in ratios.items():
         print(f"{name:18}{ratio:8.3f}")

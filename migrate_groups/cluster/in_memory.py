@@ -12,6 +12,7 @@ from migrate_groups.cluster.ports import (
     OFFSETS_TOPIC,
     Answer,
     CommittedOffset,
+    CommittedOffsets,
     GroupDescription,
     HeldGroup,
     LogBounds,
@@ -24,7 +25,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import Refused
+from migrate_groups.errors import MigrateGroupsError, Refused
 
 _WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
 _MOST_METADATA = 4096
@@ -182,11 +183,21 @@ class InMemoryCluster:
         """See `GroupReader.all_committed`."""
         return dict(self._committed(group))
 
-    def committed(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """See `OffsetsReader.committed`."""
         return {partition: self._committed(group).get(partition) for partition in partitions}
+
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `OffsetsReader.committed_by_group`."""
+        found: dict[str, CommittedOffsets | MigrateGroupsError] = {}
+        for group, partitions in wanted.items():
+            try:
+                found[group] = self.committed(group, partitions)
+            except MigrateGroupsError as error:
+                found[group] = error
+        return found
 
     def log_bounds(
         self,
@@ -244,6 +255,12 @@ class InMemoryCluster:
             if answer is _WRITTEN:
                 self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
         return answers
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """See `GroupWriter.alter_offsets_by_group`."""
+        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]

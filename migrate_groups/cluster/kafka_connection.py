@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import kafka.errors as kafka_errors
 import tenacity
@@ -14,6 +15,7 @@ from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.kafka_client import CertificateRefused, Unreachable, open_client, refused
 from migrate_groups.cluster.security import Security
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
+from migrate_groups.text import counted
 
 T = TypeVar("T")
 
@@ -22,6 +24,22 @@ T = TypeVar("T")
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
 _LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
+
+
+@dataclass(slots=True)
+class OfGroups(Generic[T]):
+    """What was answered for each group so far, and the error of each that was asked for in vain."""
+
+    found: dict[str, T] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
+
+    def fail(self, groups: Collection[str], error: Exception) -> None:
+        """Note an error for those of these groups that have neither an answer nor an error of their own."""
+        self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
+
+
+# Asks for these groups, and notes their answers and errors; raises none that is of one coordinator alone.
+Ask = Callable[[KafkaAdminClient, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
 class KafkaConnection:
@@ -56,6 +74,38 @@ class KafkaConnection:
         except (kafka_errors.KafkaError, OSError) as error:
             raise explain(error, self._config.security, doing, needs) from error
         return result
+
+    def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
+        """Return the answer for each of these groups, or why it has none, within the time-out.
+
+        needs: the permission that it takes, by group. ``doing`` comes before "group 'g'".
+        """
+        into: OfGroups[T] = OfGroups()
+
+        async def request(client: KafkaAdminClient) -> None:
+            into.failed.clear()
+            await ask(client, [group for group in needs if group not in into.found], into)
+            # One that is worth another try is raised before the others, so that it gets it.
+            for error in sorted(into.failed.values(), key=lambda error: not isinstance(error, _RETRIABLE)):
+                raise error
+
+        if not needs:
+            return {}
+        try:
+            self.run(request, doing=f"{doing} {counted(len(needs), 'group')}")
+        except MigrateGroupsError as error:
+            into.fail(needs, error)
+        return {
+            group: into.found[group]
+            if group in into.found
+            else self._explained(into.failed[group], group, needs, doing)
+            for group in needs
+        }
+
+    def _explained(self, error: Exception, group: str, needs: Mapping[str, str], doing: str) -> MigrateGroupsError:
+        if isinstance(error, MigrateGroupsError):
+            return error
+        return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
         """Return what ``request`` returns, from one attempt. Raises kafka-python's own errors: for writes."""

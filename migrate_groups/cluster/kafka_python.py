@@ -10,15 +10,17 @@ from typing import Any, TypeVar
 import kafka.errors as kafka_errors
 import tenacity
 
+from migrate_groups.cluster import kafka_groups as of_groups
 from migrate_groups.cluster import kafka_surroundings as surroundings
 from migrate_groups.cluster import kafka_wire as wire
 from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.cluster.hold import Hold, hold, without_holder
-from migrate_groups.cluster.kafka_connection import KafkaConnection
+from migrate_groups.cluster.kafka_connection import Ask, KafkaConnection, OfGroups
 from migrate_groups.cluster.kafka_log import Logs, first_records
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
+    CommittedOffsets,
     GroupDescription,
     LogBounds,
     Operation,
@@ -29,13 +31,15 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import ClusterUnavailable, InvalidInput, NotAuthorized, PendingCommits
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits
 from migrate_groups.text import some
 
 K = TypeVar("K")
+T = TypeVar("T")
 
-# Refused before anything was applied: safe to send again once the coordinator is known anew.
 _LONGEST_NAME = 2**15 - 1  # bytes: Kafka's protocol has its length in 16 bits
+_READING = "reading the committed offsets of"
+# Refused before anything was applied: safe to send again once the coordinator is known anew.
 _NOT_APPLIED = (
     kafka_errors.NotCoordinatorError,
     kafka_errors.CoordinatorNotAvailableError,
@@ -74,23 +78,25 @@ class KafkaPythonReader:
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
         """See `GroupReader.describe_groups`."""
-        answers = {
-            group: self._connection.run(
-                wire.describe(group), doing=f"describing group {group!r}", needs=_describe_group(group)
-            )
-            for group in groups
-        }
-        dead = any(answer.group_state == "Dead" for answer in answers.values())
+        answers = self._of_groups(groups, of_groups.describe(), "describing")
+        dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
         listed = self._connection.run(wire.list_groups, doing="listing the groups") if dead else {}
-        return {group: self._described(group, answer, listed.get(group)) for group, answer in answers.items()}
+        # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
+        unlisted = [group for group in dead if group not in listed]
+        commits = self._of_groups(unlisted, of_groups.fetch_offsets(dict.fromkeys(unlisted)), _READING)
+        return {
+            group: self._described(group, answer, listed.get(group), commits=bool(commits.get(group)))
+            for group, answer in answers.items()
+        }
 
-    def _described(self, group: str, answer: Any, listed: Mapping[str, str] | None) -> GroupDescription:
+    def _described(
+        self, group: str, answer: Any, listed: Mapping[str, str] | None, *, commits: bool
+    ) -> GroupDescription:
         """Describe a group by the answer for classic groups, and where that is Dead by what the list of groups has."""
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
         if listed is None:
-            # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
-            if self.all_committed(group):
+            if commits:
                 return GroupDescription(group=group, state="Empty", group_type="classic")
             return GroupDescription(group=group, state="Dead", group_type="")
         if listed["group_type"] == "consumer" and self._describe_members is not None:
@@ -116,48 +122,79 @@ class KafkaPythonReader:
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """See `GroupReader.all_committed`."""
-        answers = self._connection.run(
-            lambda client: wire.fetch_offsets(client, group, None, require_stable=True),
-            doing=f"reading the committed offsets of group {group!r}",
-            needs=_describe_group(group),
-        )
+        answers = self._of_groups([group], of_groups.fetch_offsets({group: None}), _READING)[group]
         return {
             partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
             for partition, answer in answers.items()
         }
 
-    def committed(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """See `OffsetsReader.committed`."""
-        doing = f"reading the committed offsets of group {group!r}"
-        answers: dict[TopicPartition, Any] = {}
+        found = self.committed_by_group({group: partitions})[group]
+        if isinstance(found, MigrateGroupsError):
+            raise found
+        return found
 
-        def read_what_is_still_pending() -> list[TopicPartition]:
-            wanted = [partition for partition in partitions if partition not in answers]
-            if not wanted:
-                return []
-            found = self._connection.run(
-                lambda client: wire.fetch_offsets(client, group, wanted, require_stable=True),
-                doing=doing,
-                needs=_describe_group(group),
-            )
-            answers.update({tp: answer for tp, answer in found.items() if answer.error_code != wire.UNSTABLE})
-            return [partition for partition in wanted if partition not in answers]
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `OffsetsReader.committed_by_group`."""
+        answers: dict[str, dict[TopicPartition, Any]] = {group: {} for group in wanted}
+        failed: dict[str, MigrateGroupsError] = {}
 
-        pending: list[TopicPartition] = tenacity.Retrying(
+        def read_what_is_still_pending() -> bool:
+            left = {
+                group: [partition for partition in partitions if partition not in answers[group]]
+                for group, partitions in wanted.items()
+                if group not in failed
+            }
+            left = {group: partitions for group, partitions in left.items() if partitions}
+            found = self._each_of_groups(left, of_groups.fetch_offsets(left), _READING)
+            for group, answer in found.items():
+                if isinstance(answer, MigrateGroupsError):
+                    failed[group] = answer
+                else:
+                    answers[group].update({tp: each for tp, each in answer.items() if each.error_code != wire.UNSTABLE})
+            return any(partition not in answers[group] for group in left.keys() - failed for partition in left[group])
+
+        tenacity.Retrying(
             retry=tenacity.retry_if_result(bool),
             stop=tenacity.stop_after_delay(self._config.timeout),
             wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
-            retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
+            retry_error_callback=lambda _: None,
         )(read_what_is_still_pending)
-        if pending:
-            raise PendingCommits(
+        return {
+            group: failed.get(group) or self._read(group, partitions, answers[group])
+            for group, partitions in wanted.items()
+        }
+
+    def _read(
+        self, group: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, Any]
+    ) -> CommittedOffsets | MigrateGroupsError:
+        """Return what was read for each partition, or why it could not be."""
+        if pending := [partition for partition in partitions if partition not in answers]:
+            return PendingCommits(
                 f"group {group!r} has pending transactional commits on {some(pending)}; "
                 "wait until the transactions end, or abort them"
             )
-        self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
-        return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
+        try:
+            self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
+            return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
+        except MigrateGroupsError as error:
+            return error
+
+    def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
+        """Return the answer for each group. Raises `ClusterUnavailable` or `NotAuthorized` where one has none."""
+        found: dict[str, T] = {}
+        for group, answer in self._each_of_groups(groups, ask, doing).items():
+            if isinstance(answer, MigrateGroupsError):
+                raise answer
+            found[group] = answer
+        return found
+
+    def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
+        """Return the answer for each group, or why it has none; ``doing`` comes before "group 'g'"."""
+        return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
 
     def log_bounds(
         self,
@@ -185,10 +222,10 @@ class KafkaPythonReader:
         doing = "asking what this principal may do"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
         of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing) if topics else {}
+        groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
+        permitted = self._of_groups(groups, surroundings.group_permissions, "asking what this principal may do with")
         return {
-            resource: of_topics.get(resource.name)
-            if resource.type is ResourceType.TOPIC
-            else self._connection.run(surroundings.group_permissions(resource.name), doing=doing)
+            resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
         }
 
@@ -229,17 +266,23 @@ class KafkaPythonWriter(KafkaPythonReader):
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """See `GroupWriter.alter_offsets`."""
-        return self._write(group, offsets, wire.commit_offsets(group, offsets))
+        return self.alter_offsets_by_group({group: offsets})[group]
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """See `GroupWriter.alter_offsets_by_group`."""
+        return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """See `GroupWriter.delete_offsets`."""
-        return self._write(group, partitions, wire.delete_offsets(group, partitions))
+        return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
         """See `GroupWriter.delete_group`."""
-        return self._write(group, [group], lambda client: wire.delete_group(client, group))[group]
+        return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
     @contextmanager
     def held(self, group: str) -> Iterator[Hold]:
@@ -252,32 +295,49 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._holder = None
 
     def _write(
-        self,
-        group: str,
-        asked: Collection[K],
-        request: wire.Request[Mapping[K, wire.PartitionError]],
-    ) -> Mapping[K, WriteAnswer]:
-        """Send a write; ``asked`` is what it is about, which has one answer each."""
-        if not group:
+        self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
+    ) -> Mapping[str, Mapping[K, WriteAnswer]]:
+        """Send writes; ``asked`` is what they are about in each group, which has one answer each."""
+        if "" in asked:
             raise ValueError("a group name is never empty: kafka-python would write to the group ''")
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_NOT_APPLIED),
+        into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
+        left = list(asked)
+
+        def not_applied() -> list[str]:
+            """Send what is left; return the groups for which that can be sent again."""
+            for group in left:
+                into.found.pop(group, None)
+                into.failed.pop(group, None)
+            try:
+                self._connection.run_once(lambda client: ask(client, left, into))
+            except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
+                into.fail(left, error)
+            left[:] = [group for group in left if _is_not_applied(into, group)]
+            if into.failed or left:
+                self._connection.close()
+            return left
+
+        tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
             stop=tenacity.stop_after_delay(self._config.timeout),
             wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
-            reraise=True,
-        )
-
-        def attempt() -> Mapping[K, wire.PartitionError]:
-            answers = self._connection.run_once(request)
-            moved = [error for error in answers.values() if issubclass(error, _NOT_APPLIED)]
-            if answers and len(moved) == len(answers):
-                self._connection.close()
-                raise moved[0]
-            return answers
-
-        try:
-            answers = attempts(attempt)
-        except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
-            return dict.fromkeys(asked, wire.answer_of_all(error))
+            retry_error_callback=lambda _: None,
+        )(not_applied)
         silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
-        return {each: wire.write_answer(answers[each]) if each in answers else silence for each in asked}
+        return {
+            group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
+            if group in into.failed
+            else {
+                each: wire.write_answer(into.found[group][each]) if each in into.found[group] else silence
+                for each in of_group
+            }
+            for group, of_group in asked.items()
+        }
+
+
+def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
+    """Return whether nothing of what was sent for a group was applied, since its coordinator has moved."""
+    if group in into.failed:
+        return isinstance(into.failed[group], _NOT_APPLIED)
+    answers = into.found[group].values()
+    return bool(answers) and all(issubclass(error, _NOT_APPLIED) for error in answers)

@@ -12,6 +12,8 @@ from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.kafka_connection import OfGroups
+from migrate_groups.cluster.kafka_groups import describe
 from migrate_groups.cluster.ports import Operation
 
 _OPERATIONS = {
@@ -24,17 +26,16 @@ _RETENTION = "offsets.retention.minutes"
 Permissions = frozenset[Operation] | None
 
 
-def group_permissions(group: str) -> wire.Request[Permissions]:
-    """Return the request for what this principal may do with a group; without Describe that is nothing."""
-
-    async def request(client: KafkaAdminClient) -> Permissions:
-        try:
-            answer = await wire.describe(group, permissions=True)(client)
-        except kafka_errors.GroupAuthorizationFailedError:
-            return frozenset()
-        return permitted(answer.authorized_operations)
-
-    return request
+async def group_permissions(client: KafkaAdminClient, names: Collection[str], into: OfGroups[Permissions]) -> None:
+    """Ask what this principal may do with groups; without Describe that is nothing."""
+    described: OfGroups[Any] = OfGroups()
+    await describe(permissions=True)(client, names, described)
+    into.found.update({group: permitted(answer.authorized_operations) for group, answer in described.found.items()})
+    for group, error in described.failed.items():
+        if isinstance(error, kafka_errors.GroupAuthorizationFailedError):
+            into.found[group] = frozenset()
+        else:
+            into.failed[group] = error
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:

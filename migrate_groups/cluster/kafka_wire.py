@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
-import msgspec
 from kafka import KafkaAdminClient
-from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
-from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
@@ -40,33 +36,6 @@ PartitionError = type[kafka_errors.KafkaError]
 # The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
-# kafka-python encodes the later, flexible versions in twice the time (measured), and they say nothing more here.
-_LAST_PLAIN_VERSION = 7
-
-
-class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """OffsetCommitRequestPartition, of which kafka-python's class takes ten times as long to make."""
-
-    partition_index: int
-    committed_offset: int
-    committed_leader_epoch: int
-    committed_metadata: str
-
-
-def describe(group: str, *, permissions: bool = False) -> Request[Any]:
-    """Return the request for one group's DescribedGroup, whatever its protocol type; a missing one is Dead."""
-
-    async def request(client: KafkaAdminClient) -> Any:
-        coordinator = await client._find_coordinator_id(group)
-        # From version 6 on a missing group is an error, which does not say what this principal may do with it.
-        wire = DescribeGroupsRequest(groups=[group], include_authorized_operations=permissions, max_version=5)
-        answer = (await client._manager.send(wire, node_id=coordinator)).groups[0]
-        error = kafka_errors.for_code(answer.error_code)
-        if error is not kafka_errors.NoError:
-            raise error(f"describing {group}")
-        return answer
-
-    return request
 
 
 async def list_groups(client: KafkaAdminClient) -> dict[str, dict[str, str]]:
@@ -145,36 +114,6 @@ async def topics(client: KafkaAdminClient, names: Collection[str] | None, *, per
     return found
 
 
-async def fetch_offsets(
-    client: KafkaAdminClient, group: str, partitions: Collection[TopicPartition] | None, *, require_stable: bool
-) -> dict[TopicPartition, Any]:
-    """Return the answer for each partition, or for every one with a commit where ``partitions`` is None."""
-    coordinator = await client._find_coordinator_id(group)
-    wire = OffsetFetchRequest.OffsetFetchRequestGroup
-    grouped = client._manager.broker_version_data.api_version(OffsetFetchRequest) >= 8
-    topic_class = wire.OffsetFetchRequestTopics if grouped else OffsetFetchRequest.OffsetFetchRequestTopic
-    topics = None if partitions is None else [
-        topic_class(name=topic, partition_indexes=indexes)
-        for topic, indexes in by_topic((each, each.partition) for each in partitions).items()
-    ]  # fmt: skip
-    if grouped:
-        request = OffsetFetchRequest(
-            groups=[wire(group_id=group, topics=topics)], require_stable=require_stable, min_version=8, max_version=8
-        )
-    else:
-        request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=require_stable, max_version=7)
-    response = await client._manager.send(request, node_id=coordinator)
-    answer = response.groups[0] if grouped else response
-    error = kafka_errors.for_code(answer.error_code)
-    if error is not kafka_errors.NoError:
-        raise error(f"reading the committed offsets of {group}")
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
-
-
 def hides_topic(answer: Any) -> bool:
     """Return whether the answer for a topic, or one of its partitions, is that it may not be described."""
     return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
@@ -191,59 +130,6 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
     return CommittedOffset(
         offset=answer.committed_offset, leader_epoch=epoch if epoch >= 0 else None, metadata=answer.metadata or ""
     )
-
-
-def commit_offsets(
-    group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-) -> Request[Mapping[TopicPartition, PartitionError]]:
-    """Return the request that commits these offsets for a group without members, with Kafka's error class for each."""
-
-    async def request(client: KafkaAdminClient) -> Mapping[TopicPartition, PartitionError]:
-        topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
-        written = ((partition, _written(partition.partition, committed)) for partition, committed in offsets.items())
-        wire = OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=DEFAULT_GENERATION_ID,
-            member_id=UNKNOWN_MEMBER_ID,
-            group_instance_id=None,
-            retention_time_ms=-1,
-            topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
-            max_version=_LAST_PLAIN_VERSION,
-        )
-        coordinator = await client._find_coordinator_id(group)
-        response = await client._manager.send(wire, node_id=coordinator)
-        return {
-            TopicPartition(topic.name, answer.partition_index): kafka_errors.for_code(answer.error_code)
-            for topic in response.topics
-            for answer in topic.partitions
-        }
-
-    return request
-
-
-def delete_offsets(
-    group: str, partitions: Collection[TopicPartition]
-) -> Request[Mapping[TopicPartition, PartitionError]]:
-    """Return the request that deletes what a group has committed there, with Kafka's error class for each."""
-
-    async def request(client: KafkaAdminClient) -> Mapping[TopicPartition, PartitionError]:
-        kafka_partitions = [KafkaTopicPartition(*partition) for partition in partitions]
-        answers = await client._async_delete_group_offsets(group, kafka_partitions)
-        return {TopicPartition(*partition): error for partition, error in answers.items()}
-
-    return request
-
-
-def _written(index: int, committed: CommittedOffset) -> _WrittenOffset:
-    epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
-    return _WrittenOffset(index, committed.offset, epoch, committed.metadata)
-
-
-async def delete_group(client: KafkaAdminClient, group: str) -> dict[str, PartitionError]:
-    """Delete a group, and return Kafka's error class for it."""
-    coordinator = await client._find_coordinator_id(group)
-    response = await client._manager.send(DeleteGroupsRequest(groups_names=[group]), node_id=coordinator)
-    return {answer.group_id: kafka_errors.for_code(answer.error_code) for answer in response.results}
 
 
 def write_answer(error: PartitionError) -> WriteAnswer:

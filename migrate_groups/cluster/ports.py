@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from migrate_groups.errors import MigrateGroupsError
+
 # The protocol type under which this tool holds a group (`cluster.hold`); a hold that was killed leaves it behind.
 HOLD_PROTOCOL_TYPE = "migrate-groups"
 # Where Kafka keeps committed offsets.
@@ -176,16 +178,27 @@ class WriteAnswer(ManyTimes, frozen=True, kw_only=True):
     error: str = ""
 
 
+# What a group has committed for each of some partitions; ``None`` where that is nothing.
+CommittedOffsets = Mapping[TopicPartition, CommittedOffset | None]
+
+
 class OffsetsReader(Protocol):
     """Reads committed offsets: what the second client, the witness, is asked for."""
 
-    def committed(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the committed offset of each of these partitions; ``None`` where nothing is committed.
 
         Read with ``require_stable`` (KIP-447): pending transactional commits are waited for.
         Raises `ClusterUnavailable`, `NotAuthorized`; `PendingCommits` where one stays so until the time-out.
+        """
+        ...
+
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return for each group what `committed` returns, or the error that it raises; it raises none of them.
+
+        All groups are asked at once: with one request for each coordinator (KIP-709, Kafka 3.0), or side by side.
         """
         ...
 
@@ -208,7 +221,7 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Describe several groups, as `describe_group` does one; those that do not exist cost one request together."""
+        """Describe several groups, as `describe_group` does one, with one request for each coordinator."""
         ...
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
@@ -295,6 +308,12 @@ class GroupWriter(GroupReader, Protocol):
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets in one request, which must fit (see ``migration.write``); one answer a partition."""
+        ...
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """Commit as `alter_offsets` does, with one request a group, side by side."""
         ...
 
     def delete_offsets(

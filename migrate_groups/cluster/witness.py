@@ -12,8 +12,14 @@ from typing import IO, Any
 import msgspec
 
 from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.ports import CommittedOffset, GroupDescription, Member, TopicPartition
-from migrate_groups.errors import ClusterUnavailable, NotAuthorized
+from migrate_groups.cluster.ports import (
+    CommittedOffset,
+    CommittedOffsets,
+    GroupDescription,
+    Member,
+    TopicPartition,
+)
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
 
 # The child's own time-out comes first; this is for one that hangs or has died.
 _GRACE_SECONDS = 5.0
@@ -41,18 +47,34 @@ class Witness:
         if child is not None:
             child.end()
 
-    def committed(
-        self, group: str, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, CommittedOffset | None]:
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly (measured)."""
-        answers = self._ask(
-            "committed", group=group, partitions=[[each.topic, each.partition] for each in sorted(partitions)]
-        )
+        found = self.committed_by_group({group: partitions})[group]
+        if isinstance(found, MigrateGroupsError):
+            raise found
+        return found
+
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `OffsetsReader.committed_by_group`, `committed`."""
+        groups = {
+            group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
+        }
+        try:
+            answers = self._ask("committed", "committed_alone", groups=groups)
+        except ClusterUnavailable as error:
+            return dict.fromkeys(wanted, error)
+        return {group: self._committed(group, answers[group]) for group in wanted}
+
+    def _committed(self, group: str, answer: Any) -> CommittedOffsets | MigrateGroupsError:
+        if isinstance(answer, str):
+            return self._failed("committed", answer, group)
         return {
             TopicPartition(topic, partition): None
             if offset is None
             else CommittedOffset(offset=offset, leader_epoch=epoch)
-            for topic, partition, offset, epoch in answers
+            for topic, partition, offset, epoch in answer
         }
 
     def describe_group(self, group: str, state: str) -> GroupDescription:
@@ -60,7 +82,7 @@ class Witness:
 
         Its members' assignment is what they hold and what they are about to get.
         """
-        described = self._ask("describe", group=group)
+        described = self._ask("describe", "describe", group=group)
         return GroupDescription(
             group=group,
             state=state,
@@ -78,26 +100,29 @@ class Witness:
             ),
         )
 
-    def _ask(self, verb: str, **arguments: Any) -> Any:
+    def _ask(self, verb: str, next_verb: str, **arguments: Any) -> Any:
+        """Return what a child answers; ``next_verb`` is for the second one, where the first has died or hung."""
         arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
-        question = msgspec.json.encode({"verb": verb, "arguments": arguments}) + b"\n"
+        answer = None
         with self._one_at_a_time:
-            answer = self._answer(question)
-            if answer is None:
-                self.close()
-                answer = self._answer(question)
-            if answer is None:
+            for each in (verb, next_verb):
+                answer = self._answer(msgspec.json.encode({"verb": each, "arguments": arguments}) + b"\n")
+                if answer is not None:
+                    break
                 self.close()  # its late answer must not be taken for that to the next question
         if answer is None:
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
-        if "TOPIC_AUTHORIZATION_FAILED" in answer.get("error", ""):
-            principal, group = self._config.security.principal, arguments["group"]
-            raise NotAuthorized(
-                f"not authorized: {principal} lacks Describe on a topic of group {group!r}; grant it that"
-            )
         if "error" in answer:
-            raise ClusterUnavailable(f"the second client (confluent-kafka) failed, asked for {verb}: {answer['error']}")
+            raise self._failed(verb, answer["error"], arguments.get("group", ""))
         return answer["answer"]
+
+    def _failed(self, verb: str, error: str, group: str) -> ClusterUnavailable:
+        if "TOPIC_AUTHORIZATION_FAILED" in error:
+            return NotAuthorized(
+                f"not authorized: {self._config.security.principal} lacks Describe on a topic of group {group!r}; "
+                "grant it that"
+            )
+        return ClusterUnavailable(f"the second client (confluent-kafka) failed, asked for {verb}: {error}")
 
     def _answer(self, question: bytes) -> dict[str, Any] | None:
         self._child = self._child or _Child()

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader, TopicPartition
-from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.cluster.ports import CommittedOffset, CommittedOffsets, GroupReader, TopicPartition
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.plan.checks.source import running
 from migrate_groups.plan.receipt import Deed, Entry
 from migrate_groups.plan.run_states import Verb
@@ -115,11 +115,17 @@ def _look_at_written(reader: GroupReader, deed: Deed) -> Deed:
     A lower offset is another writer's doing, and a failure. A higher one is a remark: it may be a new application that
     has stopped again.
     """
-    for group, put in _by_group(deed.entries).items():
+    groups = _by_group(deed.entries)
+    found = reader.committed_by_group(
+        {group: [entry.change.topic_partition for entry in put] for group, put in groups.items()}
+    )
+    for group, put in groups.items():
+        now = found[group]
         try:
-            if reader.describe_group(group).members:
+            if isinstance(now, MigrateGroupsError):
+                raise now
+            if _is_as_written(now, put) or reader.describe_group(group).members:
                 continue
-            now = reader.committed(group, [entry.change.topic_partition for entry in put])
         except (ClusterUnavailable, Refused) as error:
             deed = deed.remarked(f"group {group!r} could not be looked at again: {error}")
             continue
@@ -146,6 +152,10 @@ def _by_group(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     for entry in entries:
         groups[entry.change.group].append(entry)
     return dict(sorted(groups.items()))
+
+
+def _is_as_written(now: CommittedOffsets, put: Iterable[Entry]) -> bool:
+    return all(now[entry.change.topic_partition] == entry.change.after for entry in put)
 
 
 def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:

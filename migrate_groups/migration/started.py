@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader, TopicPartition
+from migrate_groups.cluster.ports import CommittedOffsets, GroupReader, TopicPartition
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.take import read_committed
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.receipt import Deed, Receipt
 from migrate_groups.plan.run_states import State
@@ -39,8 +40,10 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     asked_for = receipt.deeds[deed.number - 1].entries
     if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
         return None
-    now = {group: reader.committed(group, _partitions(deed, group)) for group in sorted(_targets(deed))}
-    groups = tuple(group for group, found in now.items() if _has_started(reader, deed, group, found))
+    targets = sorted(_targets(deed))
+    now = read_committed(reader, {group: _partitions(deed, group) for group in targets})
+    described = reader.describe_groups(targets)
+    groups = tuple(group for group in targets if described[group].members or _is_behind_it(deed, group, now[group]))
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
@@ -68,11 +71,8 @@ def _partitions(deed: Deed, group: str) -> list[TopicPartition]:
     return [entry.change.topic_partition for entry in deed.entries if entry.change.group == group]
 
 
-def _has_started(
-    reader: GroupReader, deed: Deed, group: str, now: Mapping[TopicPartition, CommittedOffset | None]
-) -> bool:
-    if reader.describe_group(group).members:
-        return True
+def _is_behind_it(deed: Deed, group: str, now: CommittedOffsets) -> bool:
+    """Return whether a group has committed behind what it was handed."""
     return any(
         (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from migrate_groups.cluster.ports import (
-    CommittedOffset,
-    GroupDescription,
+    CommittedOffsets,
     GroupReader,
     Operation,
     Resource,
@@ -16,7 +16,7 @@ from migrate_groups.cluster.ports import (
     TopicPartition,
 )
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.migration.take import Reading
+from migrate_groups.migration.take import Reading, read_committed
 from migrate_groups.offsets.snapshot import Row
 from migrate_groups.plan.checks.permission import hidden, missing, needed
 from migrate_groups.plan.survey import Surroundings, Survey
@@ -84,13 +84,17 @@ def survey(
     involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
+    there = [group for group, described in groups.items() if described.exists]
+    in_question = _in_question(rows, topics)
+    committed: dict[str, CommittedOffsets] = {
+        **dict.fromkeys(groups, MappingProxyType({})),
+        **read_committed(reader, {group: in_question[group] for group in there if group not in looks}),
+        **{group: looks[group].committed for group in groups if group in looks},
+    }
     return Survey(
         cluster_id=reading.cluster_id if reading else reader.cluster_id(),
         groups=groups,
-        committed={
-            group: looks[group].committed if group in looks else _committed(reader, described, rows, topics)
-            for group, described in groups.items()
-        },
+        committed=committed,
         topics=topics,
         bounds=reading.bounds if reading else reader.log_bounds(_partitions(topics)),
         surroundings=surroundings,
@@ -101,13 +105,18 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
     return [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
 
 
-def _committed(
-    reader: GroupReader, group: GroupDescription, rows: Sequence[Row], topics: Mapping[str, TopicDescription]
-) -> Mapping[TopicPartition, CommittedOffset | None]:
-    """Return what a group has committed on all partitions of the topics that these rows give to it or take from it."""
-    if not group.exists:
-        return {}
-    own = [row for row in rows if group.group in (row.group, row.source_group)]
-    names = {row.topic for row in own}
-    there = _partitions({name: topic for name, topic in topics.items() if name in names})
-    return reader.committed(group.group, dict.fromkeys([*there, *(row.topic_partition for row in own)]))
+def _in_question(
+    rows: Sequence[Row], topics: Mapping[str, TopicDescription]
+) -> Mapping[str, Collection[TopicPartition]]:
+    """Return for each group all partitions of the topics that these rows give to it or take from it."""
+    own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
+    names: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for group in (row.group, row.source_group):
+            if group is not None:
+                own[group][row.topic_partition] = None
+                names[group].add(row.topic)
+    return {
+        group: dict.fromkeys([*_partitions({name: topics[name] for name in names[group] & topics.keys()}), *of_group])
+        for group, of_group in own.items()
+    }

@@ -10,13 +10,15 @@ from types import MappingProxyType
 from migrate_groups.clock import Clock
 from migrate_groups.cluster.ports import (
     CommittedOffset,
+    CommittedOffsets,
     GroupDescription,
     GroupReader,
     LogBounds,
+    OffsetsReader,
     TopicDescription,
     TopicPartition,
 )
-from migrate_groups.errors import GroupNotFound, Refused, UsageError
+from migrate_groups.errors import GroupNotFound, MigrateGroupsError, Refused, UsageError
 from migrate_groups.offsets.selection import TopicPattern
 from migrate_groups.offsets.snapshot import Row, Snapshot
 
@@ -86,11 +88,11 @@ def take_snapshot(
     One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Raises as
     `read_group`.
     """
-    described = [_committing_group(reader, group) for group in dict.fromkeys(groups)]
+    described = reader.describe_groups([*dict.fromkeys(map(_named, groups))])
     cluster_id = reader.cluster_id()
     topics, starts, ends = (known.look.topics, known.starts, known.ends) if known else ({}, {}, {})
     readings = []
-    for group in described:
+    for group in map(_committing, described.values()):
         look, taken_at = look_at(reader, group, frozenset, topics), clock.now()
         bounds = reader.log_bounds(look.committed, ends, starts)
         readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, look=look, bounds=bounds))
@@ -117,7 +119,7 @@ def read_group(
 
     Raises `GroupNotFound`, unless the group ``may_be_gone``; `Refused` for a share group; and as `GroupReader`.
     """
-    description = reader.describe_group(group) if may_be_gone else _committing_group(reader, group)
+    description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = look_at(reader, description, frozenset(topics).union, known)
     taken_at = clock.now()
     within = {
@@ -157,6 +159,18 @@ def look_at(
     )
 
 
+def read_committed(
+    reader: OffsetsReader, wanted: Mapping[str, Collection[TopicPartition]]
+) -> Mapping[str, CommittedOffsets]:
+    """Return what these groups have committed, read at once. Raises as `OffsetsReader.committed`."""
+    found: dict[str, CommittedOffsets] = {}
+    for group, answer in reader.committed_by_group(wanted).items():
+        if isinstance(answer, MigrateGroupsError):
+            raise answer
+        found[group] = answer
+    return found
+
+
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
     """Return every topic that a group has a commit, an assignment or a subscription for. Raises as `GroupReader`."""
     return _own(reader.all_committed(description.group), description)
@@ -166,23 +180,29 @@ def _own(committed: Iterable[TopicPartition], description: GroupDescription) -> 
     return frozenset(partition.topic for partition in committed).union(*(each.topics for each in description.members))
 
 
-def _committing_group(reader: GroupReader, group: str) -> GroupDescription:
-    description = existing_group(reader, group)
-    if description.group_type == "share":
-        raise Refused(f"group {group} is a share group: it commits no offsets of its own (KIP-932)")
+def existing_group(reader: GroupReader, group: str) -> GroupDescription:
+    """Describe a group. Raises `GroupNotFound` where it does not exist, `UsageError` where it has no name."""
+    return _existing(reader.describe_group(_named(group)))
+
+
+def _named(group: str) -> str:
+    if not group:
+        raise UsageError("a group name is empty")
+    return group
+
+
+def _existing(description: GroupDescription) -> GroupDescription:
+    if not description.exists:
+        raise GroupNotFound(
+            f"group {description.group!r} does not exist on this cluster; check the name and --bootstrap-server, "
+            "and try again where brokers have just restarted"
+        )
     return description
 
 
-def existing_group(reader: GroupReader, group: str) -> GroupDescription:
-    """Describe a group. Raises `GroupNotFound` where it does not exist, `UsageError` where it has no name."""
-    if not group:
-        raise UsageError("a group name is empty")
-    description = reader.describe_group(group)
-    if not description.exists:
-        raise GroupNotFound(
-            f"group {group!r} does not exist on this cluster; check the name and --bootstrap-server, "
-            "and try again where brokers have just restarted"
-        )
+def _committing(description: GroupDescription) -> GroupDescription:
+    if _existing(description).group_type == "share":
+        raise Refused(f"group {description.group} is a share group: it commits no offsets of its own (KIP-932)")
     return description
 
 

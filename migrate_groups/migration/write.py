@@ -6,23 +6,24 @@ import itertools
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from migrate_groups.cluster.ports import (
     Answer,
     CommittedOffset,
+    CommittedOffsets,
     GroupWriter,
     OffsetsReader,
     TopicPartition,
     WriteAnswer,
 )
-from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.plan.plan import Change
 from migrate_groups.plan.receipt import Deed, Entry, Outcome
 from migrate_groups.plan.run_states import Verb
+from migrate_groups.text import some
 
 # One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.
 _MOST_BYTES = 500_000
@@ -32,7 +33,7 @@ _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
 Record = Callable[[Deed], None]
 # What the second client sees of each group, or why it sees nothing.
-Seen = dict[str, Mapping[TopicPartition, CommittedOffset | None] | Exception]
+Seen = Mapping[str, CommittedOffsets | Exception]
 
 
 def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record: Record) -> Deed:
@@ -50,13 +51,16 @@ def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record
         if any(_turn(entry, deed.verb) < turn and not entry.settled for entry in deed.entries):
             break
         todo = [entry for entry in deed.entries if _is_due(entry, attempt) and _turn(entry, deed.verb) == turn]
-        for group, batch in batches(todo):
+        for batch in rounds(todo):
             if deed.verb is Verb.ROLLBACK and turn:
-                batch, moved = _unmoved(writer, group, batch)
+                batch, moved = _unmoved(writer, batch)
                 deed = deed.updated(moved)
             if batch:
-                answers = _send(writer, group, [entry.change for entry in batch])
-                deed = deed.updated(_answered(entry, answers[entry.change.topic_partition], attempt) for entry in batch)
+                answers = _send(writer, batch)
+                deed = deed.updated(
+                    _answered(entry, answers[entry.change.group][entry.change.topic_partition], attempt)
+                    for entry in batch
+                )
             record(deed)
         if todo:
             asked = _Asked(witness, deed)
@@ -69,55 +73,78 @@ def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record
     return deed
 
 
-def batches(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[tuple[str, list[Entry]]]:
-    """Yield a group and entries of it that fit one request, counted in the bytes that they take on the broker.
+def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
+    """Yield entries that are sent at once: offsets to set in any number of groups, or ones to delete in one group.
 
-    Offsets that are set and ones that are deleted take different requests.
+    Those of a group fit one request, counted in the bytes that they take on the broker.
     """
-    batch: list[Entry] = []
+    to_set: dict[str, list[list[Entry]]] = defaultdict(list)
+    to_delete: list[list[Entry]] = []
+    for group, of_group in _by_group(entries).items():
+        for deletes, of_kind in itertools.groupby(of_group, lambda entry: entry.change.after is None):
+            (to_delete if deletes else to_set[group]).extend(_requests(of_kind, most_bytes))
+    for requests in itertools.zip_longest(*to_set.values(), fillvalue=()):
+        yield [*itertools.chain.from_iterable(requests)]
+    yield from to_delete
+
+
+def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
+    request: list[Entry] = []
     size = 0
     for entry in entries:
         change = entry.change
         metadata = change.after.metadata if change.after else ""
         more = len(change.group.encode()) + len(change.topic) + len(metadata.encode()) + _BYTES_A_PARTITION
-        if batch and (_request(batch[0].change) != _request(change) or size + more > most_bytes):
-            yield batch[0].change.group, batch
-            batch, size = [], 0
-        batch.append(entry)
+        if request and size + more > most_bytes:
+            yield request
+            request, size = [], 0
+        request.append(entry)
         size += more
-    if batch:
-        yield batch[0].change.group, batch
+    if request:
+        yield request
 
 
-def _request(change: Change) -> tuple[str, bool]:
-    return change.group, change.after is None
+def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+    wanted = {
+        group: {entry.change.topic_partition: entry.change.after for entry in of_group if entry.change.after}
+        for group, of_group in _by_group(entries).items()
+    }
+    if all(wanted.values()):
+        return writer.alter_offsets_by_group(wanted)
+    return {
+        group: writer.delete_offsets(group, [entry.change.topic_partition for entry in of_group])
+        for group, of_group in _by_group(entries).items()
+    }
 
 
-def _send(writer: GroupWriter, group: str, batch: Sequence[Change]) -> Mapping[TopicPartition, WriteAnswer]:
-    wanted = {change.topic_partition: change.after for change in batch if change.after is not None}
-    if wanted:
-        return writer.alter_offsets(group, wanted)
-    return writer.delete_offsets(group, [change.topic_partition for change in batch])
-
-
-def _unmoved(reader: OffsetsReader, group: str, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Return the entries whose committed offset is still the one that was read, and the others, refused.
 
     Without this look a rollback would delete what a consumer without membership has just committed, unseen.
     """
-    try:
-        found = reader.committed(group, [entry.change.topic_partition for entry in entries])
-    except (ClusterUnavailable, Refused):
-        return [*entries], []  # the read-back asks again
     still: list[Entry] = []
     moved: list[Entry] = []
-    for entry in entries:
-        now = found[entry.change.topic_partition]
-        if now in (entry.change.before, entry.change.after, *entry.own):
+    for entry, now in _found(reader, entries):
+        expected = (entry.change.before, entry.change.after, *entry.own)
+        if isinstance(now, MigrateGroupsError) or now in expected:  # what can't be read is asked for again
             still.append(entry)
         else:
             moved.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
     return still, moved
+
+
+def _found(
+    reader: OffsetsReader, entries: Sequence[Entry]
+) -> Iterator[tuple[Entry, CommittedOffset | MigrateGroupsError | None]]:
+    """Yield each entry with what its group has committed there now, or why that can't be read."""
+    groups = _by_group(entries)
+    found = reader.committed_by_group(
+        {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
+    )
+    for group, of_group in groups.items():
+        answer = found[group]
+        for entry in of_group:
+            yield entry, answer if isinstance(answer, MigrateGroupsError) else answer[entry.change.topic_partition]
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
@@ -142,15 +169,10 @@ def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
 
 def _read_back(reader: OffsetsReader, deed: Deed) -> Deed:
     unsettled = [entry for entry in deed.entries if entry.outcome is Outcome.UNKNOWN]
-    entries: list[Entry] = []
-    for group, of_group in _by_group(unsettled).items():
-        try:
-            found = reader.committed(group, [entry.change.topic_partition for entry in of_group])
-        except (ClusterUnavailable, Refused) as error:
-            entries += [replace(entry, error=str(error)) for entry in of_group]
-        else:
-            entries += [_as_found(entry, found[entry.change.topic_partition]) for entry in of_group]
-    return deed.updated(entries)
+    return deed.updated(
+        replace(entry, error=str(now)) if isinstance(now, MigrateGroupsError) else _as_found(entry, now)
+        for entry, now in _found(reader, unsettled)
+    )
 
 
 def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
@@ -173,20 +195,21 @@ class _Asked:
         if witness is None:
             self._answers.put(None)
             return
-        groups = _by_group([entry for entry in deed.entries if entry.outcome in _MAY_BE_THERE])
+        groups = {
+            group: [entry.change.topic_partition for entry in of_group]
+            for group, of_group in _by_group([e for e in deed.entries if e.outcome in _MAY_BE_THERE]).items()
+        }
         threading.Thread(target=self._ask, args=(witness, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
         """Wait, and return what it sees of each group, or why it does not; None where it was not asked."""
         return self._answers.get()
 
-    def _ask(self, witness: OffsetsReader, groups: Mapping[str, list[Entry]]) -> None:
-        seen: Seen = {}
-        for group, entries in groups.items():
-            try:
-                seen[group] = witness.committed(group, [entry.change.topic_partition for entry in entries])
-            except Exception as error:  # noqa: BLE001  whatever it is, the write is done, and somebody waits here
-                seen[group] = error
+    def _ask(self, witness: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
+        try:
+            seen: Seen = witness.committed_by_group(groups)
+        except Exception as error:  # noqa: BLE001  whatever it is, the write is done, and somebody waits here
+            seen = dict.fromkeys(groups, error)
         self._answers.put(seen)
 
 
@@ -194,19 +217,23 @@ def _witnessed(seen: Seen | None, deed: Deed) -> Deed:
     if seen is None:
         return deed
     entries: list[Entry] = []
+    unseen: dict[str, list[Entry]] = defaultdict(list)
     for group, of_group in _by_group([entry for entry in deed.entries if entry.settled]).items():
         found = seen.get(group, {})
         if isinstance(found, Exception):
-            remark = f"group {group!r} was confirmed by one client only: {found}"
-            deed = deed.remarked(remark)
-            if deed.options.witness == "required":
-                entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_group]
+            unseen[str(found)] += of_group
             continue
         for entry in of_group:
             witnessed = found.get(entry.change.topic_partition)
             if _comparable(witnessed) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
                 entries.append(entry.refused(difference, sent=True))  # the group may have started meanwhile
+    for reason, of_groups in unseen.items():
+        groups = {repr(entry.change.group) for entry in of_groups}
+        remark = f"group {some(groups)} was confirmed by one client only: {reason}"
+        deed = deed.remarked(remark)
+        if deed.options.witness == "required":
+            entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
     return deed.updated(entries)
 
 

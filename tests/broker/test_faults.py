@@ -125,17 +125,19 @@ def test_the_command_says_which_process_is_which_broker(tmp_path, kafka_jars, mo
 def test_the_coordinator_killed_between_two_requests(brokers, cli, monkeypatch):
     """The first group's offsets are written, then the second group's coordinator goes: the next one gets them."""
     old = Old(brokers, cli.folder)
-    alter, groups = KafkaPythonWriter.alter_offsets, []
+    alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
 
-    def killing(self, group, offsets):
-        groups.append(group)
-        if len(groups) == 2:
-            brokers.coordinator(group).kill()
-        return alter(self, group, offsets)
+    def killing(self, offsets):
+        groups.append([*offsets])
+        if len(groups) > 1:
+            return alter(self, offsets)
+        answers = alter(self, {old.find_group: offsets[old.find_group]})
+        brokers.coordinator(old.pay_group).kill()
+        return {**answers, **alter(self, {old.pay_group: offsets[old.pay_group]})}
 
-    monkeypatch.setattr(KafkaPythonWriter, "alter_offsets", killing)
+    monkeypatch.setattr(KafkaPythonWriter, "alter_offsets_by_group", killing)
     CliHere(cli.folder, brokers.bootstrap_servers)("migrate", "split.toml", "--yes")
-    assert groups[:2] == [old.find_group, old.pay_group]
+    assert groups[0] == [old.find_group, old.pay_group]
     assert old.committed() == old.positions
     receipt = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}

@@ -278,16 +278,19 @@ def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers,
     group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
     world.commit(group, partition, 0)
 
-    def dead(group, **_):
-        async def request(client):
-            return DescribeGroupsResponse.DescribedGroup(group_id=group, group_state="Dead", members=[])
+    def dead(**_):
+        async def ask(client, groups, into):
+            for group in groups:
+                into.found[group] = DescribeGroupsResponse.DescribedGroup(
+                    group_id=group, group_state="Dead", members=[]
+                )
 
-        return request
+        return ask
 
     async def nothing(client):
         return {}
 
-    monkeypatch.setattr("migrate_groups.cluster.kafka_wire.describe", dead)
+    monkeypatch.setattr("migrate_groups.cluster.kafka_groups.describe", dead)
     monkeypatch.setattr("migrate_groups.cluster.kafka_wire.list_groups", nothing)
     with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers))) as reader:
         assert reader.describe_group(group).stopped

@@ -66,13 +66,14 @@ def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monk
 
 @pytest.mark.parametrize("required", [False, True])
 def test_what_it_could_not_confirm_is_said(here, world, crashes, monkeypatch, bootstrap_servers, required):
-    """Two crashes with one group's question: that group is confirmed by one client only, or not, where both must."""
+    """Two crashes with the question: the groups are confirmed by one client only, or not, where both must."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes += [signal.SIGABRT, signal.SIGSEGV]
     done = here("migrate", "split.toml", "--yes", *(["--witness", "required"] if required else []), code=4 * required)
     said = (
-        f"group '{old.find_group}' was confirmed by one client only: the second client (confluent-kafka) died or hung"
+        f"group '{old.find_group}', '{old.pay_group}' was confirmed by one client only: "
+        "the second client (confluent-kafka) died or hung"
     )
     (remark,) = remarks(here)
     assert remark.startswith(said)

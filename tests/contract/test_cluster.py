@@ -174,6 +174,44 @@ def test_witness_sees_offset_and_epoch(world):
     assert {committed.leader_epoch for committed in seen.values() if committed} == {0}
 
 
+def test_several_groups_are_written_and_read_at_once(world):
+    """Each has its own answers, from both clients; what is wrong with one of them is none of the others' business."""
+    topic, live = world.create_topic(), world.name("live")
+    partition, nowhere = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
+    joined = world.join(live, topic)
+    groups = [world.name("group") for _ in range(20)]
+    wanted = {group: {partition: CommittedOffset(offset=n)} for n, group in enumerate(groups)}
+    wanted[groups[0]][nowhere] = CommittedOffset(offset=7)
+    answers = world.writer.alter_offsets_by_group({**wanted, live: {partition: CommittedOffset(offset=9)}})
+    assert [answers[group][partition].answer for group in groups] == [Answer.WRITTEN] * 20
+    assert answers[groups[0]][nowhere].error == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert answers[live][partition].error == "UNKNOWN_MEMBER_ID"
+    never = world.name("never")
+    asked = {**{group: [partition] for group in groups}, live: [partition, nowhere], never: [partition]}
+    asked[groups[1]] = []
+    for reader in (world.writer, world.witness):
+        found = reader.committed_by_group(asked)
+        assert [found[group][partition].offset for group in groups if asked[group]] == [0, *range(2, 20)]
+        assert (found[groups[1]], found[live], found[never]) == (
+            {},
+            {partition: None, nowhere: None},
+            {partition: None},
+        )
+    assert world.writer.alter_offsets_by_group({}) == world.writer.committed_by_group({}) == {}
+    world.leave(joined)
+
+
+def test_several_groups_are_described_at_once(world):
+    """As each is described by itself, those that do not exist among them."""
+    topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
+    joined = world.join(live, topic)
+    world.commit(empty, TopicPartition(topic, 0), 0)
+    described = world.writer.describe_groups([live, empty, never])
+    assert described == {group: world.writer.describe_group(group) for group in (live, empty, never)}
+    assert [described[group].state for group in (live, empty, never)] == ["Stable", "Empty", "Dead"]
+    world.leave(joined)
+
+
 def test_partition_without_commit_is_none(world):
     """Nothing committed is None and never a number, for the group's topics and for unknown ones."""
     topic, group = world.create_topic(2), world.name("group")

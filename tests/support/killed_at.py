@@ -40,6 +40,6 @@ if __name__ == "__main__":
     steps = Steps(int(sys.argv[1]))
     sys.argv = ["migrate-groups", *sys.argv[2:]]
     Journal.record = steps.around(Journal.record)
-    KafkaPythonWriter.alter_offsets = steps.around(KafkaPythonWriter.alter_offsets)
+    KafkaPythonWriter.alter_offsets_by_group = steps.around(KafkaPythonWriter.alter_offsets_by_group)
     KafkaPythonWriter.delete_offsets = steps.around(KafkaPythonWriter.delete_offsets)
     main()

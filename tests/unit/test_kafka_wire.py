@@ -10,6 +10,8 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, Off
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from migrate_groups.cluster import kafka_wire as wire
+from migrate_groups.cluster.kafka_connection import OfGroups
+from migrate_groups.cluster.kafka_groups import commit_offsets
 from migrate_groups.cluster.kafka_log import list_offsets
 from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import Refused
@@ -62,18 +64,23 @@ def test_offsets_are_committed_as_kafka_python_does(version):
             one = answer.OffsetCommitResponsePartition
             return SimpleNamespace(topics=[answer(name="t", partitions=[one(partition_index=0, error_code=25)])])
 
-    async def coordinator(group):
-        return 7
+        def call_soon(self, request, *arguments):
+            return request(*arguments)
+
+    async def coordinators(groups):
+        return dict.fromkeys(groups, 7)
 
     offsets = {
         FIRST: CommittedOffset(offset=5),
         SECOND: CommittedOffset(offset=2**62, leader_epoch=3, metadata="größer"),
         OTHER: CommittedOffset(offset=0, leader_epoch=0, metadata="m"),
     }
-    client = SimpleNamespace(_manager=Manager(), _find_coordinator_id=coordinator)
-    answers = asyncio.run(wire.commit_offsets("g", offsets)(client))
+    client = SimpleNamespace(_manager=Manager(), _find_coordinator_ids=coordinators)
+    client._manager.cluster = SimpleNamespace(broker_metadata=lambda node: None)
+    answers = OfGroups()
+    asyncio.run(commit_offsets({"g": offsets})(client, ["g"], answers))
     assert sent == [(wanted.encode(version), 7)]
-    assert {each: error.errno for each, error in answers.items()} == {FIRST: 25}
+    assert {each: error.errno for each, error in answers.found["g"].items()} == {FIRST: 25}
 
 
 SUBSCRIBED = ConsumerProtocolSubscription(topics=["t"]).encode(version=0)

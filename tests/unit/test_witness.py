@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from migrate_groups.cluster import witness
@@ -14,9 +15,11 @@ class Child:
     """A child that gives the answers that are scripted for all children together; None is silence."""
 
     script: list
+    asked: list
     ended: list
 
     def answer(self, question, timeout):
+        self.asked.append(msgspec.json.decode(question)["verb"])
         return self.script.pop(0)
 
     def end(self):
@@ -26,7 +29,7 @@ class Child:
 @pytest.fixture
 def children(monkeypatch):
     """The class of the children, with empty scripts."""
-    Child.script, Child.ended = [], []
+    Child.script, Child.asked, Child.ended = [], [], []
     monkeypatch.setattr(witness, "_Child", Child)
     return Child
 
@@ -36,15 +39,16 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 
 
 def test_a_child_that_says_nothing_is_replaced_once(children):
-    """Silence ends the child; a new one is asked the same."""
-    children.script[:] = [None, {"answer": [["t", 0, 7, 0]]}]
+    """Silence ends the child; a new one is asked the same, without the client that may end it."""
+    children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
     assert witness.Witness(CONFIG).committed("g", ASKED)[ASKED[0]].offset == 7
     assert len(children.ended) == 1
+    assert children.asked == ["committed", "committed_alone"]
 
 
 def test_after_two_silences_no_child_is_left_whose_late_answer_could_be_taken(children):
     """The second child is ended as well, so that the next question gets its own answer."""
-    children.script[:] = [None, None, {"answer": [["t", 0, 9, 0]]}]
+    children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
     asked = witness.Witness(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
         asked.committed("a", ASKED)
@@ -57,3 +61,11 @@ def test_what_the_child_says_went_wrong_is_said(children):
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
         witness.Witness(CONFIG).committed("g", ASKED)
+
+
+def test_an_error_of_one_group_is_not_that_of_the_others(children):
+    """Each group has its own answer, or why it has none."""
+    children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
+    found = witness.Witness(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
+    assert "broken pipe" in str(found["a"])
+    assert found["b"][ASKED[0]].offset == 9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.write import batches, write
+from migrate_groups.migration.write import rounds, write
 from migrate_groups.offsets.regroup import name_groups
 from migrate_groups.offsets.snapshot import Snapshot
 from migrate_groups.plan.options import WriteOptions
@@ -144,10 +145,10 @@ class Witness:
     def __init__(self, answer):
         self._answer = answer
 
-    def committed(self, group, partitions):
+    def committed_by_group(self, wanted):
         if isinstance(self._answer, Exception):
             raise self._answer
-        return dict.fromkeys(partitions, self._answer)
+        return {group: dict.fromkeys(partitions, self._answer) for group, partitions in wanted.items()}
 
 
 def test_clients_that_differ_are_no_success():
@@ -243,25 +244,23 @@ def test_intent_is_without_offsets_and_content_with_them():
     assert plan.content != moved.content
 
 
-def test_requests_are_cut_by_bytes_and_by_group():
-    """A batch holds one group's changes, within the bytes that they take on the broker."""
-    changes = [
-        Change(
-            source_group=None,
-            group=group,
-            topic="topic",
-            partition=number,
-            before=None,
-            after=CommittedOffset(offset=1, metadata="é" * 10),
+@pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
+def test_requests_are_cut_by_bytes_and_by_group(after):
+    """A group's entries are sent in requests of so many bytes; those of all groups at once, but for deletions."""
+    entries = [
+        Entry(
+            change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
+            outcome=Outcome.NOT_ATTEMPTED,
         )
-        for group in ("a", "b")
-        for number in range(10)
+        for group, size in (("a", 10), ("b", 5))
+        for number in range(size)
     ]
-    size = 1 + 5 + 20 + 44
-    entries = [Entry(change=change, outcome=Outcome.NOT_ATTEMPTED) for change in changes]
-    cut = list(batches(entries, most_bytes=4 * size))
-    assert [(group, len(batch)) for group, batch in cut] == [("a", 4), ("a", 4), ("a", 2), ("b", 4), ("b", 4), ("b", 2)]
-    assert [entry for _, batch in cut for entry in batch] == entries
+    size = 1 + 5 + (20 if after else 0) + 44
+    cut = [Counter(entry.change.group for entry in each) for each in rounds(entries, most_bytes=4 * size)]
+    side_by_side = [{"a": 4, "b": 4}, {"a": 4, "b": 1}, {"a": 2}]
+    assert cut == (side_by_side if after else [{"a": 4}, {"a": 4}, {"a": 2}, {"b": 4}, {"b": 1}])
+    sent = [entry for each in rounds(entries, most_bytes=4 * size) for entry in each]
+    assert sorted(sent, key=lambda entry: entry.change.order) == entries
 
 
 def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():

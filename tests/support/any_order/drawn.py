@@ -19,7 +19,7 @@ _GROUPS = st.sampled_from(["old", "a", "b", "c"])
 _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
-_MOMENTS = ("committed", "all_committed", "describe_group", "describe_groups", "sleep", *_WRITES)
+_MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
 
 _others = st.one_of(
     st.builds(deeds.Expire, _LOSERS, _PARTITIONS),

@@ -348,6 +348,17 @@ class _Requests:
 
         return request
 
+    # One group after the other, so that others act between any two of them.
+
+    def committed_by_group(self, wanted):
+        return {group: self.committed(group, partitions) for group, partitions in wanted.items()}
+
+    def alter_offsets_by_group(self, offsets):
+        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+
+    def describe_groups(self, groups):
+        return {group: self.describe_group(group) for group in groups}
+
     @contextmanager
     def held(self, group: str):
         world = self._world

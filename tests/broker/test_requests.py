@@ -1,0 +1,72 @@
+"""How many requests a cut-over sends between the stop of the old group and the start of the new ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from kafka.net.manager import KafkaConnectionManager
+from kafka.protocol.metadata import MetadataRequest
+
+from migrate_groups.clock import Clock
+from migrate_groups.cluster.client_config import ClientConfig
+from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.migration.cutover import CutOver, cut_over, prepare
+from migrate_groups.migration.write import write
+from migrate_groups.offsets.selection import TopicPattern
+from migrate_groups.offsets.split import SplitSpec, SplitTarget
+from migrate_groups.plan.options import WriteOptions
+from migrate_groups.plan.receipt import NOTHING_WRITTEN
+from migrate_groups.plan.run_states import Verb
+from tests.support.clock import FakeClock
+
+TOPICS = 12
+
+
+@pytest.fixture
+def sent(monkeypatch) -> Counter[str]:
+    """The requests that kafka-python has sent, by name; without metadata, which it asks for by itself, too."""
+    counts: Counter[str] = Counter()
+    send = KafkaConnectionManager.send
+
+    def counting(manager, request, *arguments, **named):
+        if not isinstance(request, MetadataRequest):
+            counts[type(request).__name__.removesuffix("Request")] += 1
+        return send(manager, request, *arguments, **named)
+
+    monkeypatch.setattr(KafkaConnectionManager, "send", counting)
+    return counts
+
+
+def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
+    """Hand a stopped group over to so many new ones; return the requests from the stop to the read-back."""
+    topics = [world.create_topic() for _ in range(TOPICS)]
+    old, new = world.name("old"), world.name("new")
+    for topic in topics:
+        world.commit(old, TopicPartition(topic, 0), 0)
+    spec = SplitSpec(
+        source=old,
+        targets=tuple(
+            SplitTarget(group=f"{new}-{number}", topics=tuple(map(TopicPattern, topics[number::targets])))
+            for number in range(targets)
+        ),
+        stay=(),
+    )
+    shown = prepare(writer, spec, WriteOptions(settle=0.0), clock)
+    sent.clear()
+    final = cut_over(writer, spec, shown, clock, CutOver(wait=60, progress=lambda *_: None))
+    deed = write(writer, None, NOTHING_WRITTEN.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda _: None)
+    assert deed.is_whole
+    return Counter(sent)
+
+
+def test_requests_grow_with_targets_where_the_protocol_has_it_so(world, bootstrap_servers, sent):
+    """OffsetCommit has one group a request; whatever else is asked of one new group or of twelve is asked at once."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    with closing(KafkaPythonWriter(config)) as writer:
+        one, twelve = (cut_over_to(targets, world, writer, sent, FakeClock()) for targets in (1, TOPICS))
+    assert (one.pop("OffsetCommit"), twelve.pop("OffsetCommit")) == (1, TOPICS)
+    assert one == twelve
+    assert {"DescribeGroups", "OffsetFetch"} <= one.keys()
