@@ -25,6 +25,7 @@ OTHERS = {
     "--runs",
     "--seed",
     "--long",
+    "--targets",
     "--coverage",
 }
 
