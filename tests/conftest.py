@@ -33,9 +33,6 @@ hypothesis.settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--kafka 3.9.1``: the brokers of this run."""
     parser.addoption("--kafka", default=DEFAULT_VERSION, metavar="VERSION", help="the version of Kafka to test with")
-    parser.addoption(
-        "--spark-connector", action="store_true", help="test Spark's own Kafka connector, too, which is fetched then"
-    )
 
 
 def pytest_configure() -> None:
@@ -52,14 +49,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, by name and with the reason, what this run can't do.
-
-    ``needs_kafka("4.0", why)``: its brokers can't; ``needs_connector``: without ``--spark-connector``.
-    """
+    """Leave out, by name and with the reason, what the brokers of this run can't do: ``needs_kafka("4.0", why)``."""
     version = config.getoption("--kafka")
     for item in items:
-        if item.get_closest_marker("needs_connector") and not config.getoption("--spark-connector"):
-            item.add_marker(pytest.mark.skip(reason="--spark-connector: not every registry has it"))
         for mark in item.iter_markers("needs_kafka"):
             least, why = mark.args
             if _number(version) < _number(least):

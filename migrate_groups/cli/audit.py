@@ -58,11 +58,6 @@ def audit(
         Path | None,
         typer.Option("--log", metavar="DIR", help="Keep the landed log here; a later audit goes on from it."),
     ] = None,
-    source: Annotated[
-        Literal["consumer", "kafka"],
-        typer.Option("--source", help="Who reads the log: a consumer of our own, or Spark's connector to Kafka."),
-    ] = "consumer",
-    mirror: options.Mirror = None,
     output_format: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How the proof is shown.")
     ] = "table",
@@ -72,9 +67,6 @@ def audit(
 
     Exit 6 where the old group has committed since, or a new one did not start at what was handed over or went back; 7
     where the log does not tell.
-
-    With --source kafka Spark reads the log itself, through its connector, which is fetched once (--mirror). That is
-    handed no transaction's marks, and takes them for gaps: 7.
 
     With --history the log of all groups, as far as compaction has left it, makes a table (history.parquet) and a page
     with a curve for each group (history.html): what each had committed at each moment, against where the topics' logs
@@ -86,8 +78,6 @@ def audit(
     """
     require_spark()
     connection = Connection(bootstrap_server, command_config, properties, timeout)
-    if source == "kafka" and (history or log):
-        raise UsageError("--source kafka keeps no log: it goes with RUN_DIR, and neither with --history nor with --log")
     if history:
         from migrate_groups.cli.history import write_history
 
@@ -105,14 +95,9 @@ def audit(
     _check_fences(run_dir, deed, fences)
     groups = _groups(deed, fences)
     partitions = len(fences[-1].ends)
-    if source == "kafka":
-        from migrate_groups.cli.from_kafka import prove_from_kafka
-
-        found = prove_from_kafka(connection, mirror, deed, partitions, groups)
-    else:
-        with _folder(log) as folder:
-            landed = _land(connection, deed.cluster_id, partitions, folder, groups)
-            found = _prove(deed, groups, landed)
+    with _folder(log) as folder:
+        landed = _land(connection, deed.cluster_id, partitions, folder, groups)
+        found = _prove(deed, groups, landed)
     from migrate_groups.show import audit as shown
 
     if output_format == "json":
@@ -122,11 +107,7 @@ def audit(
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
-        gaps = source == "kafka" and any(each.missing for each in found.evidence)
-        raise Undetermined(
-            f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence"
-            + ("; transactions are told from gaps without --source kafka" if gaps else "")
-        )
+        raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
 
 
 def _asked(
@@ -188,14 +169,14 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
     from migrate_groups.files.landed_log import LandedLog
     from migrate_groups.migration.landing import land
 
-    starts = fenced(groups)
-    with open_log(connection, cluster_id, partitions) as (reader, topic):
+    starts = _fenced(groups)
+    with _open_log(connection, cluster_id, partitions) as (reader, topic):
         log = LandedLog.opened(folder, cluster_id, starts)
         with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
             return land(reader, topic, log, starts, progress)
 
 
-def fenced(groups: list[Group]) -> dict[int, int]:
+def _fenced(groups: list[Group]) -> dict[int, int]:
     """Return the partitions of the log that these groups are in, and from where on each of them counts."""
     starts: dict[int, int] = {}
     for _, number, fence in groups:
@@ -204,7 +185,7 @@ def fenced(groups: list[Group]) -> dict[int, int]:
 
 
 @contextmanager
-def open_log(
+def _open_log(
     connection: Connection, cluster_id: str, partitions: int
 ) -> Iterator[tuple[KafkaPythonReader, OffsetsTopicReader]]:
     """Yield readers of this cluster, and of its log of so many partitions. Raises `UsageError` and `Undetermined`."""
@@ -223,10 +204,10 @@ def _prove(deed: Deed, groups: list[Group], landed: Landed) -> Audit:
         from migrate_groups.spark.audit_job import run_audit
         from migrate_groups.spark.offsets_log import landed_log
 
-        return run_audit(spark, landed_log(spark, str(landed.log.folder)), handed_over(deed), groups, landed.ranges)
+        return run_audit(spark, landed_log(spark, str(landed.log.folder)), _handed_over(deed), groups, landed.ranges)
 
 
-def handed_over(deed: Deed) -> list[tuple[object, ...]]:
+def _handed_over(deed: Deed) -> list[tuple[object, ...]]:
     """Return the rows of `spark.audit.HANDED_OVER`."""
     return [
         (

@@ -54,22 +54,6 @@ class Connection(NamedTuple):
                 raise
             raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # its value stays unsaid
 
-    def for_java(self) -> dict[str, str]:
-        """Return the properties of a Java client, secrets among them; `config` has looked at them before.
-
-        Raises `InvalidInput` where a Java client in our hands does not take them.
-        """
-        from migrate_groups.cluster.client_properties import java_properties
-
-        given = self._given()
-        milliseconds = str(int(parse_duration(self.timeout, "--timeout") * 1000))
-        return {
-            "bootstrap.servers": self.bootstrap_server or given.get("bootstrap.servers", ""),
-            "request.timeout.ms": milliseconds,
-            "default.api.timeout.ms": milliseconds,
-            **java_properties(given),
-        }
-
     def _given(self) -> dict[str, str]:
         """Return all properties: those of the file, overruled by the environment's, overruled by the options'."""
         from migrate_groups.cluster.client_properties import parse_properties

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from migrate_groups.cluster.jaas import parse_jaas
+from migrate_groups.cluster.oauth import ClientCredentials
 from migrate_groups.cluster.pem import certificates, private_key, read_store
-from migrate_groups.cluster.security import ClientCredentials, Password, Security, Tls
+from migrate_groups.cluster.security import Password, Security, Tls
 from migrate_groups.errors import InvalidInput
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -51,7 +52,6 @@ _TUNING = frozenset(
     value.serializer
     """.split()  # noqa: SIM905  a list of quoted names would fill two screens
 )
-_SAFETY = ("security.protocol", "sasl.", "ssl.")
 _SECRET = re.compile(
     r"(sasl\.jaas\.config|\.key|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
 )
@@ -103,17 +103,6 @@ def understand(properties: Mapping[str, str]) -> ClientProperties:
         login=_login(given) if protocol.startswith("SASL") else None,
     )
     return ClientProperties(given.take("bootstrap.servers"), security, given.not_used())
-
-
-def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return those that say how to be safe, as they are, for a Java client; `understand` has looked at them before.
-
-    Raises `InvalidInput` for OAUTHBEARER: which token servers it trusts, Java takes from its command line (Kafka 4.0).
-    """
-    logs_in = properties.get("security.protocol", "").strip().upper().startswith("SASL")
-    if logs_in and properties.get("sasl.mechanism", "").strip() == "OAUTHBEARER":
-        raise InvalidInput("--source kafka does not take sasl.mechanism OAUTHBEARER: leave --source out")
-    return {key: value for key, value in properties.items() if key.startswith(_SAFETY)}
 
 
 class _Given:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from migrate_groups.cluster.oauth import ClientCredentials
 from migrate_groups.errors import InvalidInput
 
 
@@ -90,49 +90,6 @@ class Password:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCredentials:
-    """SASL OAUTHBEARER with tokens that a server gives out to a client (RFC 6749, 4.4; KIP-768).
-
-    trusted: certificates (PEM) to trust for the token server, None: those of this machine.
-    """
-
-    mechanism = "OAUTHBEARER"
-    endpoint: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    scope: str | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict)
-    trusted: str | None = field(default=None, repr=False)
-
-    def kafka_python(self) -> dict[str, Any]:
-        """Return kafka-python's properties."""
-        from migrate_groups.cluster.tokens import TokenProvider
-
-        return {"sasl_oauth_token_provider": TokenProvider(self)}
-
-    def confluent(self) -> dict[str, str]:
-        """Return librdkafka's properties."""
-        given = {
-            "sasl.oauthbearer.scope": self.scope,
-            "sasl.oauthbearer.extensions": ",".join(f"{name}={value}" for name, value in self.extensions.items()),
-            "https.ca.pem": self.trusted,
-            # By itself librdkafka 2.16 looks where Red Hat keeps them, even with "probe" (measured on Debian).
-            "https.ca.location": None if self.trusted else ssl.get_default_verify_paths().cafile,
-        }
-        return {name: value for name, value in given.items() if value} | {
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.client.id": self.client_id,
-            "sasl.oauthbearer.client.secret": self.client_secret,
-            "sasl.oauthbearer.token.endpoint.url": self.endpoint,
-        }
-
-    @property
-    def principal(self) -> str:
-        """Who this is, as far as it can be known: the name in Kafka's ACLs is in the token."""
-        return f"the principal of OAuth client {self.client_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     """What a connection is secured with; nothing is PLAINTEXT."""
 
@@ -157,8 +114,14 @@ class Security:
         properties: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             properties |= {"ssl_context": self.tls.context()}
+        if isinstance(self.login, Password):
+            properties |= self.login.kafka_python()
+        elif self.login:
+            from migrate_groups.cluster.tokens import TokenProvider
+
+            properties["sasl_oauth_token_provider"] = TokenProvider(self.login)
         if self.login:
-            properties |= {"sasl_mechanism": self.login.mechanism} | self.login.kafka_python()
+            properties["sasl_mechanism"] = self.login.mechanism
         return properties
 
     def confluent(self) -> dict[str, str]:

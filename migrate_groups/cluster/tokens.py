@@ -15,7 +15,7 @@ import urllib.parse
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from migrate_groups.cluster.security import ClientCredentials
+from migrate_groups.cluster.oauth import ClientCredentials
 
 _SECONDS = 10.0
 _FRESH_SECONDS = 30.0  # a token that expires sooner is not used for another connection

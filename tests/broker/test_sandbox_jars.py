@@ -17,8 +17,6 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable, MissingDependency, UsageError
 from migrate_groups.sandbox.archive import archive_options
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.connector import connector_version, fetch_connector
-from migrate_groups.sandbox.fetch import Fetch
 from migrate_groups.sandbox.ivy import Progress
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, jars_of_distribution
 from migrate_groups.sandbox.java import Java, find_java
@@ -32,7 +30,6 @@ ALL_JARS = [
     "slf4j-api-1.2.3.jar",
     "slf4j-simple-1.2.3.jar",
 ]
-CONNECTOR = ("sql-kafka", "token-provider-kafka")
 
 
 @pytest.fixture
@@ -125,26 +122,6 @@ def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path:
     assert [jar.name for jar in fetch().jars] == ALL_JARS
     assert "kafka-clients-9.9.9.jar" in repository.sent
     assert "kafka_2.13-9.9.9.jar" not in repository.sent
-
-
-def test_sparks_connector_is_fetched_as_pyspark_needs_it(java: Java, repository: MavenRepository, tmp_path: Path):
-    """In PySpark's own version, once, without what PySpark has; a repository that lacks it is one line."""
-    fetch = Fetch(java=java, mirror=repository.url)
-    scala, version = connector_version()
-    with pytest.raises(ClusterUnavailable, match=rf"^\S+:spark-sql-kafka-0-10_{scala}:{version} could not"):
-        fetch_connector(fetch, cache=tmp_path)
-    spark, (names, clients) = (
-        "org.apache.spark",
-        ([f"spark-{name}-0-10_{scala}" for name in CONNECTOR], "kafka-clients"),
-    )
-    core = (spark, f"spark-core_{scala}", version)
-    repository.add(spark, names[0], version, [(spark, names[1], version), core])
-    repository.add(spark, names[1], version, [("org.apache.kafka", clients, VERSION)])
-    repository.add(*core)
-    wanted = [f"{clients}-{VERSION}.jar", "slf4j-api-1.2.3.jar", *(f"{name}-{version}.jar" for name in names)]
-    for _ in range(2):
-        assert [jar.name for jar in fetch_connector(fetch, cache=tmp_path)] == wanted
-    assert [repository.sent.count(jar) for jar in wanted] == [1] * 4
 
 
 @pytest.mark.parametrize("name", ["kafka-clients-9.9.9.pom", "slf4j-simple-1.2.3.pom"])

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import re
 from contextlib import closing
 
-import confluent_kafka
-import pytest
 from kafka import KafkaAdminClient
 
 from migrate_groups.cluster.client_config import ClientConfig
@@ -19,21 +15,6 @@ from migrate_groups.files import fence_parquet
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
-from tests.support.maven import kafka_repository
-
-MIRROR = "MIGRATE_GROUPS_MAVEN_MIRROR"
-# The command line as if it asked Spark's connector as for any other topic.
-PLAINLY_ASKED = """
-from migrate_groups.cli.app import main
-from migrate_groups.spark import kafka_source
-kafka_source._INTERNAL_TOPICS_TOO = "spark.something.else"
-main()
-"""
-WITHOUT_OFFSETS = """
-from migrate_groups.spark import kafka_source
-given = kafka_source.options
-kafka_source.options = lambda *asked: {key: each for key, each in given(*asked).items() if "ingOffsets" not in key}
-"""
 
 
 class HandedOver:
@@ -160,55 +141,8 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
     assert all(f"partition {number} of the log lacks" in reason for reason in reasons)
 
 
-@pytest.mark.needs_connector
-def test_spark_reads_the_log_by_itself(world, cli):
-    """A clean hand-over is proved clean, and a straggler found, as by our own consumer; a transaction is a gap, exit 7.
-
-    An answer of nothing, which the connector gives to whoever asks it for an internal topic plainly, is no proof.
-    """
-    cli.environment |= {name: os.environ[name] for name in [MIRROR] if name in os.environ}
-    handed = HandedOver(cli, world)
-    handed.consume(0, 12)
-    ours, sparks = ("audit", "split.toml.run", "--format", "json"), ("--source", "kafka")
-
-    def proof(*arguments, code):
-        return json.loads(cli(*ours, *arguments, code=code).stdout)
-
-    clean = proof(*sparks, code=0)
-    assert clean["old"]["stopped"] == 6
-    assert (clean["new"]["starts-at-snapshot"], clean["new"]["no-commit-yet"]) == (2, 4)
-    assert clean == proof(code=0)
-    cli.program = ("-c", PLAINLY_ASKED)
-    assert "__consumer_offsets (KafkaIllegalStateException)" in cli.fails(*ours, *sparks, code=5)
-    cli.program = ("-c", "\n".join([WITHOUT_OFFSETS, PLAINLY_ASKED]))
-    nothing = proof(*sparks, code=7)
-    assert {each["records"] for each in nothing["evidence"]} == {0}
-    assert (nothing["problems"], nothing["undetermined"]) == (0, 6)
-    cli.program = Cli.program
-
-    producer = world.transactional_producer()
-    producer.begin_transaction()
-    metadata = world.consumer(handed.groups[1]).consumer_group_metadata()
-    moved = confluent_kafka.TopicPartition(handed.topics[1], 0, 6)
-    producer.send_offsets_to_transaction([moved], metadata, 30)
-    producer.commit_transaction(30)
-    assert sum(each["control"] for each in proof(code=0)["evidence"]) == 1
-    gap = proof(*sparks, code=7)
-    assert sum(each["missing"] for each in gap["evidence"]) == 1
-    assert gap["undetermined"] >= 2
-
-    world.commit(handed.old, TopicPartition(handed.topics[0], 1), 7)
-    found = proof(*sparks, code=6)
-    assert [(each["group"], each["topic"], each["partition"], each["beyond"]) for each in found["late_commits"]] == [
-        (handed.old, handed.topics[0], 1, 3)
-    ]
-
-
 def test_without_a_fence_nothing_is_claimed(tmp_path, world, cli):
-    """A run directory without a fence is exit 7 at once; a receipt of a run that was rolled back is exit 3.
-
-    A registry that has no connector for Spark is exit 5, where that was asked for.
-    """
+    """A run directory without a fence is exit 7 at once; a receipt of a run that was rolled back is exit 3."""
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()
@@ -217,10 +151,6 @@ def test_without_a_fence_nothing_is_claimed(tmp_path, world, cli):
     (run / "fence.parquet").write_bytes(kept[:-9])
     assert "not a whole Parquet file" in cli.fails("audit", run, code=2)
     (run / "fence.parquet").write_bytes(kept)
-    cli.environment["XDG_CACHE_HOME"] = str(tmp_path)
-    with kafka_repository() as without_spark:
-        line = cli.fails("audit", run, "--source", "kafka", "--mirror", without_spark.url, code=5)
-    assert re.search("spark-sql-kafka-0-10.* could not be fetched.*or leave --source out", line)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "000000.parquet").write_bytes(kept)
     assert "no part of a landed log" in cli.fails("audit", run, "--log", "log", code=2)

@@ -78,8 +78,6 @@ def test_what_goes_with_history_and_what_does_not(tmp_path, bootstrap_servers):
         (("audit", "split.toml.run", "-o", "out"), "go with --history"),
         ((*history, "split.toml.run"), "no run directory goes with it"),
         (("audit", "--history", "-o", "out"), "needs --log"),
-        ((*history, "--source", "kafka"), "--source kafka keeps no log"),
-        (("audit", "split.toml.run", "--log", "log", "--source", "kafka"), "--source kafka keeps no log"),
         (("audit", "--history", "--log", "log"), "-o OUT"),
         ((*history, "--every", "60"), "--every is '60'"),
         ((*history[:-1], "there"), "can't be a new folder"),

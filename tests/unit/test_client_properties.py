@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from migrate_groups.cli.commands import command_line
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cluster.client_properties import java_properties, parse_properties, understand
+from migrate_groups.cluster.client_properties import parse_properties, understand
 from migrate_groups.cluster.jaas import parse_jaas
 from migrate_groups.cluster.security import Security, Tls
 from migrate_groups.errors import InvalidInput, UsageError
@@ -297,17 +297,6 @@ def test_a_key_that_stays_locked_is_refused(pem, password, complaint):
 
 def connection(file=None, *properties: str, server: str | None = "a:1") -> Connection:
     return Connection(server, file, list(properties), "60s")
-
-
-def test_a_java_client_is_given_what_is_about_safety_as_it_is():
-    """Nothing that tunes, or says how to read; a token server is refused, but where nobody logs in."""
-    given = {"security.protocol": "SASL_SSL", "sasl.jaas.config": SECRET, "ssl.truststore.type": "PEM"}
-    assert java_properties(given | {"group.id": "g", "isolation.level": "read_uncommitted"}) == given
-    oauth = {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": SECRET}
-    with pytest.raises(InvalidInput, match="does not take sasl") as refused:
-        java_properties(oauth)
-    assert SECRET not in str(refused.value)
-    assert java_properties(oauth | {"security.protocol": "SSL"})
 
 
 def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, monkeypatch, capfd):

@@ -21,7 +21,6 @@ OTHERS = {
     "--out",
     "--body-file",
     "--kafka",
-    "--spark-connector",
     "--runs",
     "--seed",
     "--long",
