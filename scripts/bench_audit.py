@@ -15,8 +15,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from migrate_groups.files.landed_log import LandedLog
-from migrate_groups.spark.offsets_log import RAW, decode
+from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.session import local_session
 
 _FILE = 250_000

@@ -180,7 +180,7 @@ def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
     """What our job finds in a session with Spark's own defaults."""
     from pyspark.sql import SparkSession  # here: DuckDB's process does without the time that it takes
 
-    from migrate_groups.spark.job import run_reconcile
+    from migrate_groups.spark.reconciliation.job import run_reconcile
 
     with SparkSession.builder.getOrCreate() as spark:
         return _flat(run_reconcile(spark, [str(before)], [str(after)]).totals._asdict())

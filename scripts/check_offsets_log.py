@@ -25,16 +25,16 @@ from kafka import KafkaAdminClient
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonReader
-from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
-from migrate_groups.cluster.ports import OFFSETS_TOPIC
-from migrate_groups.files.landed_log import LandedLog
+from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.migration.landing import land
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from migrate_groups.spark.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.session import local_session
 
 _PARTITIONS = 500
@@ -114,7 +114,7 @@ def commit(servers: str, commits: int) -> None:
 
 def _land(servers: str, folder: Path) -> None:
     config = ClientConfig(bootstrap_servers=servers)
-    with closing(KafkaPythonReader(config)) as reader, closing(OffsetsTopicReader(config)) as topic:
+    with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         partitions = reader.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
         log = LandedLog.opened(folder, reader.cluster_id(), dict.fromkeys(partitions, 0))
         land(reader, topic, log, partitions, lambda done, total: None)

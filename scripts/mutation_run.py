@@ -1,7 +1,7 @@
-"""Change the code of plan/ and migration/ in small ways, and list the changes that no fast test notices.
+"""Change the code of planning/ and migration/ in small ways, and list the changes that no fast test notices.
 
 Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [PATTERN...]``. A pattern is that of a
-function: ``'migrate_groups.plan.checks.*'``; without one all functions are changed, which takes hours on two cores.
+function: ``'migrate_groups.planning.checks.*'``; without one all functions are changed, which takes hours on two cores.
 
 mutmut makes the changes in a copy, ``mutants/``, and runs the tests that reach the changed function: tests/unit and the
 part of tests/contract that needs no broker. A run that was stopped is resumed; remove ``mutants/`` to begin anew. What

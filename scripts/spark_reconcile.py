@@ -2,6 +2,6 @@
 
 import sys
 
-from migrate_groups.spark.job import main
+from migrate_groups.spark.reconciliation.job import main
 
 sys.exit(main(sys.argv[1:], sys.stdout, sys.stderr))

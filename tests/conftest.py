@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from migrate_groups.cluster import witness
+from migrate_groups.kafka import second_client as witness
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java

@@ -44,7 +44,7 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command that was called, and return its exit code."""
-    from migrate_groups.cli.commands import command_line
+    from migrate_groups.cli.registry import command_line
 
     try:
         command_line(sys.argv[1:2])()

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.cli.console import talk
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.offsets.times import parse_duration
+from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.client_config import ClientConfig
-    from migrate_groups.cluster.kafka_python import KafkaPythonReader, KafkaPythonWriter
-    from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
-    from migrate_groups.cluster.witness import Witness
+    from migrate_groups.kafka.client_config import ClientConfig
+    from migrate_groups.kafka.kafka_python import KafkaPythonReader, KafkaPythonWriter
+    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+    from migrate_groups.kafka.second_client import Witness
 
 
 _PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
@@ -37,8 +37,8 @@ class Connection(NamedTuple):
 
         Raises `UsageError` and `InvalidInput`.
         """
-        from migrate_groups.cluster.client_config import ClientConfig
-        from migrate_groups.cluster.client_properties import understand
+        from migrate_groups.kafka.client_config import ClientConfig
+        from migrate_groups.kafka.credentials.client_properties import understand
 
         told = understand(self._given())
         if told.not_used:
@@ -56,8 +56,8 @@ class Connection(NamedTuple):
 
     def _given(self) -> dict[str, str]:
         """Return all properties: those of the file, overruled by the environment's, overruled by the options'."""
-        from migrate_groups.cluster.client_properties import parse_properties
         from migrate_groups.files.read import read_bytes
+        from migrate_groups.kafka.credentials.client_properties import parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
@@ -69,7 +69,7 @@ class Connection(NamedTuple):
 
 
 def _property(text: str) -> tuple[str, str]:
-    from migrate_groups.cluster.client_properties import is_secret
+    from migrate_groups.kafka.credentials.client_properties import is_secret
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
@@ -84,7 +84,7 @@ def _property(text: str) -> tuple[str, str]:
 @contextmanager
 def open_reader(connection: Connection) -> Iterator[KafkaPythonReader]:
     """Yield a reader, which has no method that writes."""
-    from migrate_groups.cluster.kafka_python import KafkaPythonReader
+    from migrate_groups.kafka.kafka_python import KafkaPythonReader
 
     with (
         _clients(connection) as (config, witness),
@@ -96,7 +96,7 @@ def open_reader(connection: Connection) -> Iterator[KafkaPythonReader]:
 @contextmanager
 def open_writer(connection: Connection) -> Iterator[tuple[KafkaPythonWriter, Witness]]:
     """Yield a writer and the witness that reads back after it."""
-    from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+    from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 
     with (
         _clients(connection) as (config, witness),
@@ -107,22 +107,22 @@ def open_writer(connection: Connection) -> Iterator[tuple[KafkaPythonWriter, Wit
 
 
 @contextmanager
-def open_offsets_topic(connection: Connection) -> Iterator[tuple[KafkaPythonReader, OffsetsTopicReader]]:
+def open_offsets_topic(connection: Connection) -> Iterator[tuple[KafkaPythonReader, KafkaOffsetsTopic]]:
     """Yield a reader, and a reader of the offsets topic's log."""
-    from migrate_groups.cluster.kafka_python import KafkaPythonReader
-    from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
+    from migrate_groups.kafka.kafka_python import KafkaPythonReader
+    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 
     with (
         _clients(connection) as (config, _),
         closing(KafkaPythonReader(config)) as reader,
-        closing(OffsetsTopicReader(config)) as topic,
+        closing(KafkaOffsetsTopic(config)) as topic,
     ):
         yield reader, topic
 
 
 @contextmanager
 def _clients(connection: Connection) -> Iterator[tuple[ClientConfig, Witness]]:
-    from migrate_groups.cluster.witness import Witness
+    from migrate_groups.kafka.second_client import Witness
 
     # kafka-python tells every retry to the root logger; what matters of it is in the error that ends the command.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -17,10 +17,10 @@ from migrate_groups.text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from migrate_groups.cluster.ports import GroupReader
+    from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.stop import Progress
     from migrate_groups.migration.take import Look
-    from migrate_groups.offsets.snapshot import Snapshot
+    from migrate_groups.snapshots.snapshot import Snapshot
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
 _WIDE = 200
@@ -80,7 +80,7 @@ def who_is_there() -> Progress:
 
 def load_table(path: Path) -> Snapshot:
     """Return the snapshot in a file, or on stdin for ``-``."""
-    from migrate_groups.files import tables
+    from migrate_groups.files.snapshots import any_format as tables
 
     return tables.load(path, stream=sys.stdin.buffer if str(path) == "-" else None)
 
@@ -89,8 +89,8 @@ def check_output(path: Path, *, force: bool) -> None:
     """Check before any work that the output can be written. Raises `InvalidInput` or `UsageError`."""
     if str(path) == "-":
         return
-    from migrate_groups.files import tables
     from migrate_groups.files.safe_write import check_writable
+    from migrate_groups.files.snapshots import any_format as tables
 
     tables.check_extension(path)
     check_writable(path, replace=force)
@@ -98,7 +98,7 @@ def check_output(path: Path, *, force: bool) -> None:
 
 def save_table(snapshot: Snapshot, path: Path, *, force: bool) -> None:
     """Write the snapshot to a file, or as CSV to stdout for ``-``."""
-    from migrate_groups.files import tables
+    from migrate_groups.files.snapshots import any_format as tables
 
     if str(path) == "-":
         sys.stdout.buffer.write(tables.to_csv(snapshot))
@@ -125,7 +125,7 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
     """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
-    from migrate_groups.plan.checks.permission import OFFSETS, hidden
+    from migrate_groups.planning.checks.permission import OFFSETS, hidden
 
     if hidden(reader.permissions([OFFSETS])):
         talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

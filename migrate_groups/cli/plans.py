@@ -14,12 +14,12 @@ from migrate_groups.cli.console import load_table, show
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupReader
-    from migrate_groups.files.plan_json import PlanFile
-    from migrate_groups.offsets.snapshot import Row, Snapshot
-    from migrate_groups.plan.options import WriteOptions
-    from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Receipt
+    from migrate_groups.files.runs.plan_json import PlanFile
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.receipt import Receipt
+    from migrate_groups.snapshots.snapshot import Row, Snapshot
 
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[
@@ -67,8 +67,8 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
 
     Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
     """
-    from migrate_groups.offsets.regroup import name_groups
-    from migrate_groups.plan.options import WriteOptions
+    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.snapshots.regroup import name_groups
 
     chosen = {name: value for name, value in given.items() if value is not None}
     saved = _saved_plan(file)
@@ -116,7 +116,7 @@ def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
 def show_plan(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
     """Save the plan where ``plan_out`` says, and print it on stdout."""
     if plan_out is not None:
-        from migrate_groups.files import plan_json
+        from migrate_groups.files.runs import plan_json
         from migrate_groups.files.safe_write import write_whole
 
         write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows())), replace=force)
@@ -139,13 +139,13 @@ def _document(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path 
         from migrate_groups.show import markdown
 
         return markdown.plan(plan, plan_out.name if plan_out else None).encode()
-    from migrate_groups.files import plan_json
+    from migrate_groups.files.runs import plan_json
 
     return plan_json.to_bytes(plan, rows())
 
 
 def _saved_plan(file: Path) -> PlanFile | None:
-    from migrate_groups.files import plan_json
+    from migrate_groups.files.runs import plan_json
 
     if file.suffix.lower() == ".json":
         return plan_json.load(file)

@@ -12,7 +12,7 @@ import typer
 from migrate_groups.cli.console import show, talk
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import Reconciliation
+    from migrate_groups.spark.reconciliation.result import Reconciliation
 
 ReportFormat = Literal["table", "markdown", "json"]
 ReportFormatOption = Annotated[

@@ -17,11 +17,11 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.cluster.ports import GroupReader, GroupWriter
-    from migrate_groups.cluster.witness import Witness
-    from migrate_groups.plan.plan import Plan
-    from migrate_groups.plan.receipt import Deed, Receipt
-    from migrate_groups.plan.run_states import Verb
+    from migrate_groups.kafka.second_client import Witness
+    from migrate_groups.migration.ports import GroupReader, GroupWriter
+    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.receipt import Deed, Receipt
+    from migrate_groups.planning.run_states import Verb
 
     Writing = tuple[GroupWriter, Witness]
 
@@ -41,7 +41,7 @@ class Journal:
         Raises `InvalidInput` where it can't be written before the first request. Later it is too late to stop: what was
         begun is brought to its end, and ``failure`` tells.
         """
-        from migrate_groups.files import receipt_json
+        from migrate_groups.files.runs import receipt_json
         from migrate_groups.files.safe_write import write_whole
 
         if deed == self._recorded:
@@ -72,11 +72,11 @@ def open_journal(path: Path, *, dry_run: bool = False, must_exist: bool = False)
     Raises `InvalidInput` where the file is damaged, can't be written, or ``must_exist`` and does not; `Refused` where
     another run has it.
     """
-    from migrate_groups.files import receipt_json
     from migrate_groups.files.lock import locked
     from migrate_groups.files.read import status
+    from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.safe_write import check_writable
-    from migrate_groups.plan.receipt import NOTHING_WRITTEN
+    from migrate_groups.planning.receipt import NOTHING_WRITTEN
 
     if not dry_run:
         check_writable(path, replace=True)
@@ -87,7 +87,7 @@ def open_journal(path: Path, *, dry_run: bool = False, must_exist: bool = False)
 
 def refuse_other_run(journal: Journal, plan: Plan) -> None:
     """Raise `UsageError` where the record is of another migration, or where a later commit would be undone."""
-    from migrate_groups.plan.intent import resumed_differently
+    from migrate_groups.planning.intent import resumed_differently
 
     differences = resumed_differently(journal.receipt, plan)
     if differences:
@@ -169,7 +169,7 @@ def carry_out(
     """
     from migrate_groups.migration.guard import guard, watched
     from migrate_groups.migration.write import write
-    from migrate_groups.plan.run_states import Verb
+    from migrate_groups.planning.run_states import Verb
 
     writer, second = cluster
     clock = SystemClock()
@@ -193,7 +193,7 @@ def finish(deed: Deed, journal: Journal, *, again: str = "the same command", apa
 
     Raises `PartlyApplied` where it is not what was asked for; ``again`` says what to run then.
     """
-    from migrate_groups.plan.run_states import Verb
+    from migrate_groups.planning.run_states import Verb
     from migrate_groups.show import terminal
 
     talk(f"receipt: {journal.path}")
@@ -215,7 +215,7 @@ def finish(deed: Deed, journal: Journal, *, again: str = "the same command", apa
 
 
 def _what_rollback_does(deed: Deed) -> str:
-    from migrate_groups.plan.plan import Action
+    from migrate_groups.planning.plan import Action
 
     actions = Counter(entry.change.inverse.action for entry in deed.entries)
     deeds = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}

@@ -9,10 +9,10 @@ from typing import Any
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.read import read_bytes
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.split import SplitSpec, SplitTarget
-from migrate_groups.offsets.times import parse_duration
-from migrate_groups.plan.options import WriteOptions
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import some
 
 _TARGET_KEYS = {"group", "topics", "topics_regex"}

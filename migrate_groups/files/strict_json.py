@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.plan.options import WriteOptions
+from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import one_line, some
 
 

@@ -1,1 +1,1 @@
-"""The verbs on a cluster."""
+"""The use cases on a cluster, step by step, and what they need of it (ports)."""

@@ -9,21 +9,23 @@ from functools import partial
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, GroupReader, Resource, ResourceType, TopicPartition
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
-from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.offsets.split import SplitSpec, share_out
-from migrate_groups.plan.checks.hold import can_be_held
-from migrate_groups.plan.checks.permission import of_hand_over
-from migrate_groups.plan.checks.source import way_back
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Plan
-from migrate_groups.plan.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.plan.survey import Surroundings
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Resource, ResourceType
+from migrate_groups.planning.checks.hold import can_be_held
+from migrate_groups.planning.checks.permission import of_hand_over
+from migrate_groups.planning.checks.source import way_back
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.survey import Surroundings
+from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.split import SplitSpec, share_out
 from migrate_groups.text import counted, some
 
 

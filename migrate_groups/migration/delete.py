@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import Answer, GroupReader, GroupWriter, Operation, Resource, ResourceType
 from migrate_groups.errors import NotAuthorized, PartlyApplied, Refused
+from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.take import existing_group, take_snapshot
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.checks.permission import missing
-from migrate_groups.plan.checks.source import running
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.checks.permission import missing
+from migrate_groups.planning.checks.source import running
+from migrate_groups.snapshots.snapshot import Snapshot
 
 
 def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:

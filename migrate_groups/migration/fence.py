@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, TopicPartition
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.offsets.fence import Fence
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.fence import Fence
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.partitions import TopicPartition
 
 
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 import msgspec
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import CommittedOffset, CommittedOffsets, GroupReader, TopicPartition
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
-from migrate_groups.plan.checks.source import running
-from migrate_groups.plan.receipt import Deed, Entry
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.receipt import Deed, Entry
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0

@@ -1,15 +1,15 @@
-"""The log of the offsets topic from a fence to now: landed in files, or how far somebody else may read it."""
+"""The log of the offsets topic from a fence to now, landed in files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from migrate_groups.cluster.offsets_topic import LogRecord, OffsetsTopicReader
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, GroupReader, LogBounds, TopicPartition
 from migrate_groups.errors import ClusterUnavailable, Undetermined
-from migrate_groups.files.landed_log import LandedLog
+from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
+from migrate_groups.model.partitions import LogBounds, TopicPartition
 from migrate_groups.text import some
 
 # Some 30 MB in memory before a file is written.
@@ -62,30 +62,6 @@ def land(
     if rows or not log.files or any(log.ends[number] != at for number, at in reached.items()):
         log = log.with_records(rows, reached)
     return Landed(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
-
-
-class Span(NamedTuple):
-    """A partition of the log that somebody else reads: from `begin`, before which nothing is left, to `end`.
-
-    fence: from where on it counts. held_back: how many offsets from `end` on belong to open transactions.
-    """
-
-    fence: int
-    begin: int
-    end: int
-    held_back: int
-
-
-def spans(reader: GroupReader, topic: OffsetsTopicReader, fences: Mapping[int, int]) -> dict[int, Span]:
-    """Return what there is to read of each partition of the log, from its fence to the end of now. Raises as `land`."""
-    found = _bounds(reader, fences)
-    decided = topic.stable_ends({number: each.end for number, each in found.items()})
-    result = {}
-    for number, each in found.items():
-        begin = max(fences[number], each.start)
-        end = max(begin, decided[number])
-        result[number] = Span(fence=fences[number], begin=begin, end=end, held_back=each.end - end)
-    return result
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogBounds]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from migrate_groups.cluster.ports import GroupReader, LogBounds, StampedOffset, TopicPartition
-from migrate_groups.offsets.times import milliseconds_of
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.partitions import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.snapshots.times import milliseconds_of
 
 
 class LogEnd(NamedTuple):

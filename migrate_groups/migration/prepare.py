@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader
 from migrate_groups.errors import Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.survey import survey
 from migrate_groups.migration.take import Reading
-from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.plan.checks.run import run_checks
-from migrate_groups.plan.drift import Reasons, drift
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Check, Plan
-from migrate_groups.plan.propose import propose
-from migrate_groups.plan.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.plan.survey import Surroundings, Survey
+from migrate_groups.planning.checks.run import run_checks
+from migrate_groups.planning.drift import Reasons, drift
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.propose import propose
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.survey import Surroundings, Survey
+from migrate_groups.snapshots.snapshot import Row, Snapshot
 from migrate_groups.text import counted, some
 
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader, TopicDescription, TopicPartition
 from migrate_groups.errors import InvalidInput, Refused
-from migrate_groups.offsets.rewind import Decision, decide_all, rewound
-from migrate_groups.offsets.selection import TopicPattern, matching_topics
-from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.offsets.target import PastEnd, Target, ToTime
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.snapshots.rewind import Decision, decide_all, rewound
+from migrate_groups.snapshots.rewind_targets import PastEnd, Target, ToTime
+from migrate_groups.snapshots.selection import TopicPattern, matching_topics
+from migrate_groups.snapshots.snapshot import Row, Snapshot
 from migrate_groups.text import counted, some
 
 

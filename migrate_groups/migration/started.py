@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from migrate_groups.cluster.ports import CommittedOffsets, GroupReader, TopicPartition
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import read_committed
-from migrate_groups.offsets.snapshot import Row
-from migrate_groups.plan.receipt import Deed, Receipt
-from migrate_groups.plan.run_states import State
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.run_states import State
+from migrate_groups.snapshots.snapshot import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupDescription, GroupReader
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import Look, check_visible, existing_group, look_at, own_topics
-from migrate_groups.offsets.selection import TopicPattern, matching_topics
-from migrate_groups.plan.checks.source import running
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.planning.checks.source import running
+from migrate_groups.snapshots.selection import TopicPattern, matching_topics
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 0.02

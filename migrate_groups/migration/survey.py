@@ -6,20 +6,15 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from migrate_groups.cluster.ports import (
-    CommittedOffsets,
-    GroupReader,
-    Operation,
-    Resource,
-    ResourceType,
-    TopicDescription,
-    TopicPartition,
-)
 from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import Reading, read_committed
-from migrate_groups.offsets.snapshot import Row
-from migrate_groups.plan.checks.permission import hidden, missing, needed
-from migrate_groups.plan.survey import Surroundings, Survey
+from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.checks.permission import hidden, missing, needed
+from migrate_groups.planning.survey import Surroundings, Survey
+from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.text import some
 
 

@@ -8,19 +8,13 @@ from datetime import datetime
 from types import MappingProxyType
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import (
-    CommittedOffset,
-    CommittedOffsets,
-    GroupDescription,
-    GroupReader,
-    LogBounds,
-    OffsetsReader,
-    TopicDescription,
-    TopicPartition,
-)
 from migrate_groups.errors import GroupNotFound, MigrateGroupsError, Refused, UsageError
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.snapshot import Row, Snapshot
+from migrate_groups.migration.ports import GroupReader, OffsetsReader
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, TopicPartition
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.snapshot import Row, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from migrate_groups.cluster.ports import GroupReader, StampedOffset, TopicPartition
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.offsets.times import milliseconds_of, moment_of
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.partitions import StampedOffset, TopicPartition
+from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.times import milliseconds_of, moment_of
 
 # What lies at the offset may be a transaction's marker. Where the log has fewer offsets than this within a second from
 # there on, they may all be markers and aborted records, so that it makes a difference, and is looked into.

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import GroupReader, LogBounds, TopicPartition
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import existing_group
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0

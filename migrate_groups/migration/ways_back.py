@@ -14,25 +14,20 @@ from dataclasses import replace
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.ports import (
-    CommittedOffset,
-    GroupDescription,
-    GroupReader,
-    Operation,
-    Resource,
-    ResourceType,
-    TopicPartition,
-)
 from migrate_groups.errors import Refused
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.survey import permissions_unless_hidden
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.checks.permission import Permissions, missing, of_hand_over
-from migrate_groups.plan.checks.source import running
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.plan.receipt import Deed, Lane, Order, Receipt
-from migrate_groups.plan.run_states import WORKS, State, Step, Verb
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.checks.permission import Permissions, missing, of_hand_over
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.receipt import Deed, Lane, Order, Receipt
+from migrate_groups.planning.run_states import WORKS, State, Step, Verb
+from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})

@@ -10,19 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from migrate_groups.cluster.ports import (
-    Answer,
-    CommittedOffset,
-    CommittedOffsets,
-    GroupWriter,
-    OffsetsReader,
-    TopicPartition,
-    WriteAnswer,
-)
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.plan.receipt import Deed, Entry, Outcome
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.migration.ports import GroupWriter, OffsetsReader
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.planning.receipt import Deed, Entry, Outcome
+from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
 # One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.

@@ -13,7 +13,7 @@ from migrate_groups.show.values import values
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.audit_job import Audit
+    from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 SCHEMA_VERSION = 1
 # What a person looks at; JSON has more.

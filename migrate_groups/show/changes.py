@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from migrate_groups.cluster.ports import CommittedOffset
-from migrate_groups.plan.plan import Action, Change
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.plan import Action, Change
 from migrate_groups.text import counted
 
 

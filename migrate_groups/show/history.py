@@ -15,7 +15,7 @@ from migrate_groups.show.verdicts import number
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.history_job import GroupHistory, History
+    from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 
 SCHEMA_VERSION = 1
 _MOST_ROWS = 50

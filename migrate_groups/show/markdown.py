@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from migrate_groups.plan.plan import Action, Change, Check, Plan, Verdict
+from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict
 from migrate_groups.show import changes as in_words
 from migrate_groups.show import comment
 from migrate_groups.show.comment import Size

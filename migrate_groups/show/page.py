@@ -13,7 +13,7 @@ from migrate_groups.show import verdicts as in_words
 from migrate_groups.text import counted, cut, one_line
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import Moment
+    from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_CHARACTERS = 250
 # Of a curve, in units of the drawing, which is as wide as the page lets it be.

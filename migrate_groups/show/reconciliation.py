@@ -12,7 +12,7 @@ from migrate_groups.show.tables import cell, table
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import GroupTopic, Reconciliation
+    from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 
 SCHEMA_VERSION = 1
 # What a person looks at; the files have every row.

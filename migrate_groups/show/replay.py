@@ -12,9 +12,9 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from migrate_groups.migration.watch import Progress, TopicProgress
-from migrate_groups.offsets.rewind import Decision, Note
-from migrate_groups.offsets.times import span_in_words
 from migrate_groups.show.tables import table as new_table
+from migrate_groups.snapshots.rewind import Decision, Note
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 
 _STYLES = {Note.CLAMPED: "yellow", Note.GONE: "yellow", Note.SKIPPED: "yellow", Note.NO_COMMIT: "yellow"}

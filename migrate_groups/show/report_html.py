@@ -13,7 +13,7 @@ from migrate_groups.show import page
 from migrate_groups.show import verdicts as in_words
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import GroupTopic, Reconciliation
+    from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 
 # What a person still looks at; the tables in the file have more, and those on disk have all.
 _MOST_TOPICS = 25

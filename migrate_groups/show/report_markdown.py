@@ -12,7 +12,7 @@ from migrate_groups.show.comment import Size
 from migrate_groups.text import counted, cut
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
+    from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 
 _FIGURES = ("lag before >", "lag after >", "produced >", "consumed >")
 _TIMES = ("time lag before >", "time lag after >")

@@ -9,15 +9,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from migrate_groups.cluster.ports import GroupDescription
-from migrate_groups.offsets.snapshot import Row
-from migrate_groups.offsets.split import Coverage
-from migrate_groups.offsets.times import span_in_words
-from migrate_groups.plan.plan import Plan, Verdict
-from migrate_groups.plan.receipt import Deed, Outcome
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.receipt import Deed, Outcome
 from migrate_groups.show import changes as in_words
 from migrate_groups.show.tables import cell
 from migrate_groups.show.tables import table as new_table
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.split import Coverage
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line
 
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}

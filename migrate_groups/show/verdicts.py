@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from migrate_groups.offsets.times import span_in_words
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
+    from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 
 MEANING = {
     "missing": "committed before, nothing after",

@@ -24,8 +24,9 @@ from kafka.admin import (
     ResourceType,
 )
 
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, TopicPartition
-from migrate_groups.spark.audit_job import Audit
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.spark.offsets_topic.audit_job import Audit
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.secured import Secured, properties_text
@@ -196,7 +197,7 @@ def test_the_least_is_enough_and_each_of_it_is_needed(scene, command, monkeypatc
     Where it is more than Describe, Describe alone does not do either: then a check refuses. What audit does once it has
     read the log, with Spark, asks no broker: it is left out.
     """
-    monkeypatch.setattr("migrate_groups.cli.audit._prove", lambda *_: CLEAN)
+    monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     scene.prepare(command)
     least, before = scene.needed(command), scene.stands()
     for lacking in least:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 
 MORE_STEPS_THAN_THERE_ARE = 40
 APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json")

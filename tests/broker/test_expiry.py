@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import running

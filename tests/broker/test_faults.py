@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import LogBounds, TopicPartition
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.model.partitions import LogBounds, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java

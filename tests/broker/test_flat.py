@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonReader
-from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import Refused
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.kafka.second_client import Witness
 from migrate_groups.migration import stop
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock

@@ -25,12 +25,14 @@ from kafka.admin import (
     ResourceType,
 )
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.hold import _Member, hold
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import HOLD_PROTOCOL_TYPE, Answer, CommittedOffset, TopicPartition
-from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.hold import _Member, hold
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from tests.support.broker_world import until
 from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_TRANSACTIONS

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.versions import NEEDS_TOOL, NEEDS_TOOL_NAMES
 
 pytestmark = NEEDS_TOOL_NAMES

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import running
 from tests.support.old_group import Old

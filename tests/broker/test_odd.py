@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import tables
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.cli import CliHere
 from tests.support.raw_member import raw_member
 

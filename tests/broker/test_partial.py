@@ -8,18 +8,18 @@ import pytest
 
 from migrate_groups.cli.console import SystemClock
 from migrate_groups.cli.writing import Journal, finish
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.cluster.witness import Witness
 from migrate_groups.errors import PartlyApplied
-from migrate_groups.files import receipt_json
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.snapshots.regroup import name_groups
 
 
 def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):

@@ -17,18 +17,19 @@ from kafka.admin import (
 )
 from kafka.admin import ResourceType as AclResourceType
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.offsets_topic import OffsetsTopicReader
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, CommittedOffset, TopicPartition
 from migrate_groups.errors import NotAuthorized
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.migration.delete import what_would_go
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.rewind import rewind, rows_of_topics
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.target import ToTime
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Verdict
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Verdict
 from migrate_groups.sandbox.broker import Sandbox
+from migrate_groups.snapshots.rewind_targets import ToTime
+from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
 from tests.support.clock import FakeClock
@@ -226,5 +227,5 @@ def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_prove
     assert "audit will not be able to prove this cut-over: __consumer_offsets needs Describe" in done.stderr
     assert "has no fence" in cli.fails("audit", "split.toml.run", code=7)
     config = ClientConfig(bootstrap_servers=world.bootstrap_servers)
-    with closing(OffsetsTopicReader(config)) as topic, pytest.raises(NotAuthorized, match="__consumer_offsets"):
+    with closing(KafkaOffsetsTopic(config)) as topic, pytest.raises(NotAuthorized, match="__consumer_offsets"):
         list(topic.read({0: 0}, {0: 1}))

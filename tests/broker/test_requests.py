@@ -10,16 +10,16 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.clock import Clock
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.split import SplitSpec, SplitTarget
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import NOTHING_WRITTEN
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import NOTHING_WRITTEN
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 
 TOPICS = 12

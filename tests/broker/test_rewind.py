@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import CliHere

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox import node as node_module
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars

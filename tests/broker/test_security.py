@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cluster import witness as witness_module
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.client_properties import parse_properties, understand
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka import second_client as witness_module
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
+from migrate_groups.kafka.second_client import Witness
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL

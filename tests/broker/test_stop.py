@@ -10,11 +10,11 @@ import confluent_kafka
 import pytest
 from kafka.protocol.admin import DescribeGroupsResponse
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonReader
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import Refused
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonReader
 from migrate_groups.migration.take import look_at
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
 from tests.support.planning import connected
 from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS, NEEDS_TRANSACTIONS
@@ -290,8 +290,8 @@ def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers,
     async def nothing(client):
         return {}
 
-    monkeypatch.setattr("migrate_groups.cluster.kafka_groups.describe", dead)
-    monkeypatch.setattr("migrate_groups.cluster.kafka_wire.list_groups", nothing)
+    monkeypatch.setattr("migrate_groups.kafka.groups.describe", dead)
+    monkeypatch.setattr("migrate_groups.kafka.wire.list_groups", nothing)
     with closing(KafkaPythonReader(ClientConfig(bootstrap_servers=bootstrap_servers))) as reader:
         assert reader.describe_group(group).stopped
         assert reader.describe_group(group).is_consumer_group

@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from migrate_groups.cluster import witness
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.kafka import second_client as witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.old_group import Old
 
 

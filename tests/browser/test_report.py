@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from migrate_groups.show import report_html
-from migrate_groups.spark.result import Reconciliation
+from migrate_groups.spark.reconciliation.result import Reconciliation
 from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
 
 PHONE, DESK = 360, 1280

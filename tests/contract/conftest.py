@@ -7,12 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import Member, TopicPartition
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
+from tests.support.in_memory import InMemoryCluster
 
 
 class InMemoryWorld:

@@ -6,15 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from migrate_groups.cluster.ports import (
-    Answer,
-    CommittedOffset,
-    LogBounds,
-    Operation,
-    Resource,
-    ResourceType,
-    TopicPartition,
-)
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.partitions import CommittedOffset, LogBounds, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
 
 
 def test_cluster_id_is_stable(world):

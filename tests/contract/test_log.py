@@ -6,10 +6,11 @@ import time
 
 import pytest
 
-from migrate_groups.cluster.ports import Answer, CommittedOffset, LogBounds, StampedOffset, TopicPartition
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.time_lag import with_time_lag
-from migrate_groups.offsets.times import milliseconds_of
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.partitions import CommittedOffset, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.snapshots.times import milliseconds_of
 from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_TRANSACTIONS
 

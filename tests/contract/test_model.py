@@ -7,20 +7,20 @@ from contextlib import closing
 
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Deed, Receipt
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.snapshots.regroup import name_groups
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 from tests.support.versions import NEEDS_MODEL
 
 STEPS = 60

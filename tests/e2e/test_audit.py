@@ -8,10 +8,11 @@ from contextlib import closing
 
 from kafka import KafkaAdminClient
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.offsets_topic import OffsetsTopicReader, log_partition
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import fence_parquet
+from migrate_groups.files.runs import fence_parquet
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+from migrate_groups.model.offsets_topic import log_partition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
@@ -111,7 +112,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
         broker_world(sandbox.bootstrap_servers) as world,
-        closing(OffsetsTopicReader(ClientConfig(bootstrap_servers=sandbox.bootstrap_servers))) as topic,
+        closing(KafkaOffsetsTopic(ClientConfig(bootstrap_servers=sandbox.bootstrap_servers))) as topic,
     ):
         wait_for_coordinators(sandbox.bootstrap_servers)
         cli = Cli(tmp_path, sandbox.bootstrap_servers)

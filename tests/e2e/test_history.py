@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import confluent_kafka
 import pyarrow.parquet as pq
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
 

@@ -7,19 +7,19 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.cli.console import SystemClock
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.offsets.selection import Selection, TopicPattern, select
-from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Deed
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Deed
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.selection import Selection, TopicPattern, select
+from migrate_groups.snapshots.snapshot import Row, Snapshot
 
 CLOCK = SystemClock()
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.offsets.times import rfc_3339
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.times import rfc_3339
 
 NOW = ("--settle", "0s", "--guard", "0s")
 PARTITIONS, MINUTES = 3, 180

@@ -13,7 +13,7 @@ from faker import Faker
 from kafka import KafkaConsumer
 from kafka.errors import RebalanceInProgressError
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 
 NOW = ("--settle", "0s", "--guard", "0s")

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from migrate_groups.cli.connect import Connection, open_reader
-from migrate_groups.cluster.ports import GroupReader, GroupWriter, TopicPartition
+from migrate_groups.migration.ports import GroupReader, GroupWriter
+from migrate_groups.model.partitions import TopicPartition
 from tests.support import forked_command, forks
 from tests.support.broker_world import broker_world
 from tests.support.cli import Cli

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere, running
 from tests.support.connected import Connected

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import confluent_kafka
 import pytest
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 
 T = 1_700_000_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate_groups.spark.snapshots import SNAPSHOT
+from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Row, SparkSession
 
-from migrate_groups.spark.audit import (
+from migrate_groups.spark.offsets_topic.audit import (
     GROUPS,
     HANDED_OVER,
     RANGES,
@@ -18,7 +18,7 @@ from migrate_groups.spark.audit import (
     late_commits,
     of_groups,
 )
-from migrate_groups.spark.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

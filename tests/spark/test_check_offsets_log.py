@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.spark.offsets_log import RAW
+from migrate_groups.spark.offsets_topic.offsets_log import RAW
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_offsets_log.py"
 

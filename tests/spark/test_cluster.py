@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import migrate_groups
-from migrate_groups.spark.reconcile import STATUSES
+from migrate_groups.spark.reconciliation.reconcile import STATUSES
 from tests.support.spark_cluster import spark_cluster
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "spark_reconcile.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from migrate_groups.spark.job import run_reconcile
+from migrate_groups.spark.reconciliation.job import run_reconcile
 from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, totals, verdicts
 
 

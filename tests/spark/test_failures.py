@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.snapshots import read_snapshots
+from migrate_groups.spark.reconciliation.snapshots import read_snapshots
 
 ABORTED = """An error occurred while calling o9.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.files import log_ends_parquet
-from migrate_groups.files.landed_log import LandedLog
-from migrate_groups.spark.history import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.history_job import History, run_history
-from migrate_groups.spark.offsets_log import RAW, decode
+from migrate_groups.files.runs import log_ends_parquet
+from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.offsets_topic.history_job import History, run_history
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
 from tests.support.frames import frame
 

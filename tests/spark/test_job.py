@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.spark.job import main, run_reconcile
-from migrate_groups.spark.mapping import Split
-from migrate_groups.spark.reconcile import STATUSES, count_column
+from migrate_groups.spark.reconciliation.job import main, run_reconcile
+from migrate_groups.spark.reconciliation.mapping import Split
+from migrate_groups.spark.reconciliation.reconcile import STATUSES, count_column
 
 CsvFile = Callable[..., str]
 HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"

@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.split import SplitSpec, SplitTarget, cover
-from migrate_groups.spark.mapping import TOPIC_MAPPING, Split, spec_mapping
-from migrate_groups.spark.reconcile import PLANNED, partition_verdict
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover
+from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING, Split, spec_mapping
+from migrate_groups.spark.reconciliation.reconcile import PLANNED, partition_verdict
 
 Snapshot = Callable[..., DataFrame]
 

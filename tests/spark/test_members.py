@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from migrate_groups.spark.members import members
-from migrate_groups.spark.offsets_log import RAW
+from migrate_groups.spark.offsets_topic.members import members
+from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from tests.spark.test_offsets_log import GROUP, RECORDED
 from tests.support.frames import frame
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from migrate_groups.spark.offsets_log import KINDS, RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import KINDS, RAW, decode
 from tests.support.frames import frame
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"

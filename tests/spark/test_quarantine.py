@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import migrate_groups.spark.quarantine
+import migrate_groups.spark.reconciliation.quarantine
 from migrate_groups.errors import InvalidInput
-from migrate_groups.spark.job import run_reconcile
-from migrate_groups.spark.snapshots import SNAPSHOT
+from migrate_groups.spark.reconciliation.job import run_reconcile
+from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 
 CsvFile = Callable[..., str]
 HEADER = "group,source_group,topic,partition,offset,log_end_offset"
@@ -89,7 +89,7 @@ def test_bad_parquet_rows_have_no_line(
     run_reconcile(spark, [csv_file(HEADER, *GOOD)], [after], quarantine=aside)
     [wrong] = set_aside(aside)
     assert (wrong["file"], wrong["line"], wrong["column"], wrong["value"]) == (after, "", "offset", "-3")
-    monkeypatch.setattr(migrate_groups.spark.quarantine, "MAX_LINES", 1)
+    monkeypatch.setattr(migrate_groups.spark.reconciliation.quarantine, "MAX_LINES", 1)
     before = csv_file(HEADER, *GOOD, "new,big,t,3,NA,1", "new,big,t,4,NO,1", name="bad.csv")
     run_reconcile(spark, [before], [csv_file(HEADER, *GOOD)], quarantine=tmp_path / "more")
     assert sorted(bool(row["line"]) for row in set_aside(tmp_path / "more")) == [False, True]

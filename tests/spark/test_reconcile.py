@@ -10,17 +10,17 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.spark.comparable import align
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.job import reconcile_tables
-from migrate_groups.spark.mapping import MAPPING, split_mapping
-from migrate_groups.spark.reconcile import (
+from migrate_groups.spark.reconciliation.comparable import align
+from migrate_groups.spark.reconciliation.job import reconcile_tables
+from migrate_groups.spark.reconciliation.mapping import MAPPING, split_mapping
+from migrate_groups.spark.reconciliation.reconcile import (
     AHEAD_PROVES_NOTHING,
     STATUSES,
     group_topic_summary,
     partition_verdict,
 )
-from migrate_groups.spark.result import MAX_SUMMARY, MAX_WORST, GroupTopic, Reconciliation, conclude
+from migrate_groups.spark.reconciliation.result import MAX_SUMMARY, MAX_WORST, GroupTopic, Reconciliation, conclude
 
 Snapshot = Callable[..., DataFrame]
 Row = dict[str, Any]

@@ -15,13 +15,17 @@ from pyspark.sql import SparkSession
 import migrate_groups.spark
 from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.errors import INSTALL_SPARK, InvalidInput, MissingDependency
+from migrate_groups.spark.reconciliation.snapshots import read_snapshots
 from migrate_groups.spark.session import active_session, local_session
-from migrate_groups.spark.snapshots import read_snapshots
 from tests.support.processes import children_of, gone
 
 PACKAGE = Path(migrate_groups.spark.__file__).parent
 ON_THIS_MACHINE = ("class_data", "session")  # the rest may be submitted to a cluster
-JOB = sorted(path.stem for path in PACKAGE.glob("[!_]*.py") if path.stem not in ON_THIS_MACHINE)
+JOB = sorted(
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    for path in PACKAGE.rglob("[!_]*.py")
+    if path.stem not in ON_THIS_MACHINE
+)
 
 
 def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
@@ -138,7 +142,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("module", JOB)
 def test_jobs_run_everywhere(module: str) -> None:
     """No Python UDF, no sparkContext or RDD (so that Spark Connect works), and no import that workers lack."""
-    tree = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not used & {"sparkContext", "rdd", "udf", "pandas_udf", "toPandas", "toArrow", "_jvm", "_jdf"}
     imports = {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
@@ -150,6 +154,8 @@ def test_jobs_run_everywhere(module: str) -> None:
     assert not {name for name in ours if name.startswith("migrate_groups")} - {
         "migrate_groups.errors",
         "migrate_groups.spark",
+        "migrate_groups.spark.offsets_topic",
+        "migrate_groups.spark.reconciliation",
         "migrate_groups.spark.session",
         "migrate_groups.text",
         *(f"migrate_groups.spark.{name}" for name in JOB),

@@ -14,13 +14,13 @@ from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import tables
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.spark import snapshots
-from migrate_groups.spark.csv_tables import write_csv
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.spark.failures import readable_failures
-from migrate_groups.spark.quarantine import set_aside
-from migrate_groups.spark.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
+from migrate_groups.spark.reconciliation import snapshots
+from migrate_groups.spark.reconciliation.csv_tables import write_csv
+from migrate_groups.spark.reconciliation.quarantine import set_aside
+from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
 from migrate_groups.text import MISQUOTED
 from tests.support.rows import row
 

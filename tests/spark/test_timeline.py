@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
-import migrate_groups.spark.result
-from migrate_groups.spark.comparable import align
-from migrate_groups.spark.job import reconcile_tables
-from migrate_groups.spark.mapping import TOPIC_MAPPING
-from migrate_groups.spark.result import Moment
-from migrate_groups.spark.timeline import lag_timeline, most_telling
+import migrate_groups.spark.reconciliation.result
+from migrate_groups.spark.reconciliation.comparable import align
+from migrate_groups.spark.reconciliation.job import reconcile_tables
+from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING
+from migrate_groups.spark.reconciliation.result import Moment
+from migrate_groups.spark.reconciliation.timeline import lag_timeline, most_telling
 
 Snapshot = Callable[..., DataFrame]
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
@@ -134,7 +134,7 @@ def test_a_history_stays_small(snapshot: Snapshot, monkeypatch: pytest.MonkeyPat
     history = lag_timeline(snapshot(*rows), snapshot(*rows))
     kept = [(each.group, each.topic) for each in most_telling(history, 11).collect()]
     assert kept == [*[("g", None)] * 3, *[("g", "large")] * 3, *[("h", None)] * 3, *[("h", "middle")] * 2]
-    monkeypatch.setattr(migrate_groups.spark.result, "MAX_TIMELINE", 2)
+    monkeypatch.setattr(migrate_groups.spark.reconciliation.result, "MAX_TIMELINE", 2)
     found = reconcile_tables(snapshot(*rows), snapshot(*rows))
     assert [(each.group, each.taken_at) for each in found.timeline] == [
         ("g", NOON + timedelta(hours=hour)) for hour in (1, 2)

@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import receipt_json
-from migrate_groups.plan.receipt import Outcome
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.receipt import Outcome
 from tests.support import forks
 from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers

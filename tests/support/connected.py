@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 
-from migrate_groups.cli import cutover, look, replay, ways_back, write
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import tables
+from migrate_groups.cli.commands import apply as write
+from migrate_groups.cli.commands import look, ways_back
+from migrate_groups.cli.commands import migrate as cutover
+from migrate_groups.cli.commands import watch as replay
+from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.regroup import name_groups
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.regroup import name_groups
 from tests.support.cli import CliHere
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 PARTITION = TopicPartition("t", 0)
 SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["t"]\n[options]\nsettle = "0s"\nguard = "1ms"\n'

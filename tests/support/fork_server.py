@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import migrate_groups
-from migrate_groups.cluster import witness
+from migrate_groups.kafka import second_client as witness
 
 # Spark is left to those who use it: it is big, and few do.
 _NOT_IMPORTED = ("migrate_groups.__main__", "migrate_groups.spark", "migrate_groups.demo")

@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from migrate_groups.cli.app import main
 from migrate_groups.cli.writing import Journal
-from migrate_groups.cluster.kafka_connection import KafkaConnection
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.second_client import Witness
 
 
 class Steps:

@@ -12,7 +12,7 @@ import sys
 
 from migrate_groups.cli.app import main
 from migrate_groups.cli.writing import Journal
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 
 
 class Steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 
 
 class Old:

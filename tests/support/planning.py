@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Check, Plan
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from migrate_groups.spark.reconcile import AHEAD_PROVES_NOTHING, PROBLEMS, STATUSES
-from migrate_groups.spark.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
+from migrate_groups.spark.reconciliation.reconcile import AHEAD_PROVES_NOTHING, PROBLEMS, STATUSES
+from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

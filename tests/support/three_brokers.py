@@ -20,7 +20,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import until

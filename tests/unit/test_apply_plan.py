@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from migrate_groups.cli import write
 from migrate_groups.cli.app import main
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.kafka_python import KafkaPythonReader
-from migrate_groups.cluster.ports import GroupReader, GroupWriter, Member, OffsetsReader, TopicPartition
-from migrate_groups.files import plan_json, receipt_json, tables
+from migrate_groups.cli.commands import apply as write
+from migrate_groups.files.runs import plan_json, receipt_json
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.receipt import Outcome
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.receipt import Outcome
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = ("--settle", "0s", "--guard", "0s")

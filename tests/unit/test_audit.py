@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from migrate_groups.cli import audit
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import OFFSETS_TOPIC
+from migrate_groups.cli.commands import audit
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from tests.support.connected import MIGRATE, Connected
+from tests.support.in_memory import InMemoryCluster
 
 
 class Another(InMemoryCluster):

@@ -6,25 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import (
-    HOLD_PROTOCOL_TYPE,
-    GroupDescription,
-    Member,
-    Operation,
-    Resource,
-    ResourceType,
-    TopicPartition,
-)
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.survey import look_around, survey
-from migrate_groups.offsets.snapshot import Row
-from migrate_groups.plan.checks.hold import can_be_held
-from migrate_groups.plan.checks.run import run_checks
-from migrate_groups.plan.checks.source import running
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Check, Verdict
-from migrate_groups.plan.propose import propose
+from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription, Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.checks.hold import can_be_held
+from migrate_groups.planning.checks.run import run_checks
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.propose import propose
+from migrate_groups.snapshots.snapshot import Row
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
 MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset([TopicPartition("t", 0)]))

@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_groups.cli.commands import command_line
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cluster.client_properties import parse_properties, understand
-from migrate_groups.cluster.jaas import parse_jaas
-from migrate_groups.cluster.security import Security, Tls
+from migrate_groups.cli.registry import command_line
 from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
+from migrate_groups.kafka.credentials.jaas import parse_jaas
+from migrate_groups.kafka.credentials.security import Security, Tls
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -8,33 +8,27 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.cli import console
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import (
-    Answer,
-    CommittedOffset,
-    GroupReader,
-    Member,
-    Operation,
-    Resource,
-    ResourceType,
-    TopicPartition,
-    WriteAnswer,
-)
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.cutover import CutOver, cut_over, prepare
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.offsets.split import SplitSpec, SplitTarget
-from migrate_groups.plan.intent import resumed_differently
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Verdict
-from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.intent import resumed_differently
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import LogBounds, Member, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.cutover import CutOver, Prepared, cut_over, prepare
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.split import SplitSpec, SplitTarget
-from migrate_groups.plan.options import WriteOptions
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 PARTITION = TopicPartition("inv", 0)
 SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("inv"),)),))

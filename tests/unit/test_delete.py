@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import Answer, Member, Operation, Resource, ResourceType, TopicPartition, WriteAnswer
 from migrate_groups.errors import GroupNotFound, NotAuthorized, PartlyApplied, Refused
 from migrate_groups.migration.delete import delete_group, what_would_go
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 MEMBER = Member(member_id="m", client_id="replayer", host="/127.0.0.1", subscription=frozenset({"t"}))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.migration.survey import survey
-from migrate_groups.plan.drift import drift
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Plan
-from migrate_groups.plan.propose import propose
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.drift import drift
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.propose import propose
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
 FIRST = TopicPartition("t", 0)

@@ -9,14 +9,14 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import log_ends_parquet
+from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.migration.log_ends import log_ends
-from migrate_groups.offsets.times import milliseconds_of
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import history as shown
-from migrate_groups.spark.audit_job import Evidence
-from migrate_groups.spark.history_job import GroupHistory, History
+from migrate_groups.snapshots.times import milliseconds_of
+from migrate_groups.spark.offsets_topic.audit_job import Evidence
+from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
+from tests.support.in_memory import InMemoryCluster
 from tests.support.reconciliations import moments
 from tests.support.rows import NOON
 

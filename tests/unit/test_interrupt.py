@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from migrate_groups.cli import cutover, write, writing
+from migrate_groups.cli import writing
+from migrate_groups.cli.commands import apply as write
+from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import guard, prepare
 from migrate_groups.show import terminal
@@ -130,10 +132,10 @@ def test_while_the_commands_are_imported(cli, monkeypatch):
 
     class Interrupting:
         def find_spec(self, name, *_):
-            if name == "migrate_groups.cli.commands":
+            if name == "migrate_groups.cli.registry":
                 interrupt()
 
-    monkeypatch.delitem(sys.modules, "migrate_groups.cli.commands", raising=False)
+    monkeypatch.delitem(sys.modules, "migrate_groups.cli.registry", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     assert last_word(cli, "--version") == NOTHING
 

@@ -9,12 +9,12 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.cli.writing import Journal, finish, open_journal, refuse_other_run
-from migrate_groups.cluster.ports import CommittedOffset
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
-from migrate_groups.files import receipt_json
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Change, Plan
-from migrate_groups.plan.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
 from tests.support.rows import NOON
 
 

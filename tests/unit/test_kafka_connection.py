@@ -5,9 +5,9 @@ from __future__ import annotations
 import kafka.errors as kafka_errors
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_connection import KafkaConnection
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.connection import KafkaConnection
 
 
 class Scripted(KafkaConnection):

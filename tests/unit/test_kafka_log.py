@@ -9,8 +9,8 @@ import kafka.errors as kafka_errors
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
-from migrate_groups.cluster.kafka_log import Logs
-from migrate_groups.cluster.ports import LogBounds, TopicPartition
+from migrate_groups.kafka.log import Logs
+from migrate_groups.model.partitions import LogBounds, TopicPartition
 
 PARTITION = TopicPartition("t", 0)
 

@@ -9,12 +9,12 @@ import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from migrate_groups.cluster import kafka_wire as wire
-from migrate_groups.cluster.kafka_connection import OfGroups
-from migrate_groups.cluster.kafka_groups import commit_offsets
-from migrate_groups.cluster.kafka_log import list_offsets
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import Refused
+from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.connection import OfGroups
+from migrate_groups.kafka.groups import commit_offsets
+from migrate_groups.kafka.log import list_offsets
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
 

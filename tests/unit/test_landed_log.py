@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrate_groups.cluster.offsets_topic import log_partition
-from migrate_groups.cluster.ports import LogBounds
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import fence_parquet
-from migrate_groups.files.landed_log import LandedLog
-from migrate_groups.files.run_dir import RunDir
+from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.landing import land
-from migrate_groups.offsets.fence import Fence
+from migrate_groups.model.fence import Fence
+from migrate_groups.model.offsets_topic import log_partition
+from migrate_groups.model.partitions import LogBounds
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

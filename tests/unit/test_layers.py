@@ -15,11 +15,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "migrate_groups"
-# From the top down: a module imports from its own layer and from those below.
-LAYERS = ["cli", "demo", "sandbox", "show", "spark", "migration", "files", "plan", "offsets", "cluster"]
-BASE = {"errors", "text", "clock"}
+# From the ground up: a module imports from its own room and from those before it in this list.
+GROUND = ["errors", "text", "clock"]
+ROOMS = ["model", "snapshots", "planning", "spark", "files", "migration", "kafka", "sandbox", "demo", "show", "cli"]
+# These know the ground alone: Spark's is sent to a cluster, and the sandbox is a Kafka for anybody.
+APART = {"spark", "sandbox"}
 # Programs that other processes run; and Spark's session, whose JVM takes its address from the environment alone.
-PROGRAMS = {"cluster.witness_child", "sandbox.keeper", "spark.session"}
+PROGRAMS = {"kafka.second_client_process", "sandbox.keeper", "spark.session"}
 # What the library leaves to its caller: to print, to exit, to read the environment or the clock.
 CALLERS = {
     *("print", "input", "exit", "quit", "sys.exit", "os._exit"),
@@ -53,18 +55,37 @@ def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{origin}.{alias.name}"
 
 
-def layers_of(module: str, tree: ast.Module) -> set[str]:
-    """Return the parts of this package that a module imports from."""
+def rooms_of(module: str, tree: ast.Module) -> set[str]:
+    """Return the rooms of this package that a module imports from."""
     names = [name.split(".") for _, name in imported(module, tree)]
     return {name[1] for name in names if name[0] == "migrate_groups" and len(name) > 1}
 
 
 def upward(module: str, tree: ast.Module) -> set[str]:
-    """Return the parts that a module imports from and must not; spark and sandbox know their own part alone."""
-    layer = module.partition(".")[0]
-    if layer in ("spark", "sandbox"):
-        return layers_of(module, tree) - {layer, *BASE}
-    return layers_of(module, tree) - {*LAYERS[LAYERS.index(layer) :], *BASE, "__version__"}
+    """Return the rooms that a module imports from and must not."""
+    room = module.partition(".")[0]
+    below = GROUND if room in APART else [*GROUND, *ROOMS[: ROOMS.index(room)], "__version__"]
+    return rooms_of(module, tree) - {room, *below}
+
+
+def files_of(module: str, tree: ast.Module) -> set[str]:
+    """Return the modules of this package that a module imports, or imports names from."""
+    names = {name.removeprefix("migrate_groups.") for _, name in imported(module, tree)}
+    return {found for name in names for found in (name, name.rpartition(".")[0]) if found in modules()} - {module}
+
+
+def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Return the sets of nodes that can be reached from one another."""
+    reached = {node: set(others) for node, others in graph.items()}
+    for through in graph:
+        for others in reached.values():
+            if through in others:
+                others |= reached[through]
+    return {
+        frozenset({node, *(other for other in reached[node] if node in reached.get(other, ()))})
+        for node in graph
+        if node in reached[node]
+    }
 
 
 def callers_business(module: str, tree: ast.Module) -> set[str]:
@@ -79,10 +100,27 @@ def callers_business(module: str, tree: ast.Module) -> set[str]:
 
 
 def test_imports_point_downwards():
-    """No module imports from a layer above its own; spark and sandbox know nothing of the other layers."""
-    found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in LAYERS}
+    """No module imports from a room above its own; spark and sandbox know nothing of the other rooms."""
+    found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in ROOMS}
     assert {module: names for module, names in found.items() if names} == {}
-    assert {module.partition(".")[0] for module in found} == set(LAYERS)
+    assert {module.partition(".")[0] for module in found} == set(ROOMS)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Neither modules nor folders import one another in a circle, within a function or not.
+
+    A folder and those in it are one room; modules beside the folders stand for themselves.
+    """
+    files = {module: files_of(module, tree) for module, tree in modules().items()}
+    folders: dict[str, set[str]] = {}
+    for module, others in files.items():
+        own = module.rpartition(".")[0] or module
+        theirs = {other.rpartition(".")[0] or other for other in others}
+        nested = {other for other in theirs if f"{own}.".startswith(f"{other}.") or f"{other}.".startswith(f"{own}.")}
+        folders.setdefault(own, set()).update(theirs - nested)
+    assert circles(files) == set()
+    assert circles(folders) == set()
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +138,7 @@ def test_imports_point_downwards():
 )
 def test_an_import_from_above_is_seen_however_it_is_written(line):
     """Absolute or relative, of a module or of a name in it, within a function."""
-    assert upward("plan.plan", ast.parse(line)) == {"cli"}
+    assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
 
@@ -114,7 +152,7 @@ def loaded_by(code: str) -> set[str]:
 def test_help_loads_nothing_slow():
     """``--help`` imports neither a Kafka client nor pyarrow nor pyspark."""
     loaded = loaded_by("from migrate_groups.cli.app import main\ntry: main()\nexcept SystemExit: pass")
-    assert "migrate_groups.cli.commands" in loaded
+    assert "migrate_groups.cli.registry" in loaded
     assert {"pyarrow", "pyspark", "kafka", "confluent_kafka", "tenacity", "numpy"} & loaded == set()
 
 
@@ -146,7 +184,7 @@ def test_only_the_command_line_prints_exits_or_reads_the_environment():
 )
 def test_what_is_the_callers_is_seen_under_any_name(source, used):
     """Calls and attributes count, whatever they were imported as; words in comments, strings and other names do not."""
-    assert callers_business("plan.plan", ast.parse(source)) == ({used} if used else set())
+    assert callers_business("planning.plan", ast.parse(source)) == ({used} if used else set())
 
 
 def test_every_test_says_what_behaviour_it_states():

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from migrate_groups.files import tables
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.cli import CliHere
 from tests.support.rows import row
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cluster.client_config import ClientConfig
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files import split_toml
-from migrate_groups.offsets.times import parse_duration
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.snapshots.times import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -9,23 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.files import fence_parquet, tables
-from migrate_groups.offsets.fence import Fence
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.model.fence import Fence
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.rows import row
 
 _COUNT = """
 import os, sys
 from pathlib import Path
-from migrate_groups.files import {module}
+from migrate_groups.files.{module} import load
 before = os.listdir("/proc/self/task")
-{module}.load(Path(sys.argv[1]))
+load(Path(sys.argv[1]))
 print(len(os.listdir("/proc/self/task")) - len(before))
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
-@pytest.mark.parametrize(("name", "module"), [("s.parquet", "tables"), ("f.parquet", "fence_parquet")])
+@pytest.mark.parametrize(
+    ("name", "module"), [("s.parquet", "snapshots.any_format"), ("f.parquet", "runs.fence_parquet")]
+)
 def test_parquet_is_read_without_threads(tmp_path, name, module):
     """Arrow's threads abort a process now and then that ends soon after it has started them."""
     tables.save(Snapshot.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")

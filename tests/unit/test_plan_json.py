@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate_groups.cluster.ports import CommittedOffset
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import plan_json, receipt_json
-from migrate_groups.offsets.snapshot import Row, Snapshot
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.plan.receipt import Deed, Entry, Outcome, Receipt
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.files.runs import plan_json, receipt_json
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.receipt import Deed, Entry, Outcome, Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.snapshot import Row, Snapshot
 from tests.support.rows import NOON, row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.plan.options import WriteOptions
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer.main
 
-from migrate_groups.cli.commands import command_line
+from migrate_groups.cli.registry import command_line
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 COMMANDS = typer.main.get_command(command_line()).commands

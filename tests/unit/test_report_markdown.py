@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 
 from migrate_groups.show import report_markdown, verdicts
-from migrate_groups.spark.reconcile import STATUSES
+from migrate_groups.spark.reconciliation.reconcile import STATUSES
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import LogBounds, StampedOffset, TopicPartition
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.offsets.rewind import Note, decide, rewound
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.snapshot import Snapshot, concatenate
-from migrate_groups.offsets.target import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from migrate_groups.model.partitions import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.snapshots.rewind import Note, decide, rewound
+from migrate_groups.snapshots.rewind_targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.snapshot import Snapshot, concatenate
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON, row
 
 BOUNDS = LogBounds(start=10, end=20)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrate_groups.cli.cutover import keep
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
-from migrate_groups.files import tables
-from migrate_groups.files.run_dir import RunDir
+from migrate_groups.cli.commands.migrate import keep
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.cutover import prepare
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.split import SplitSpec, SplitTarget
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.receipt import Deed
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Deed
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 
 def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):

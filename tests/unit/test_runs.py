@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.cli import cutover
-from migrate_groups.cluster.ports import Member, TopicPartition
-from migrate_groups.plan.run_states import State, Step, Verb, step
+from migrate_groups.cli.commands import migrate as cutover
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.run_states import State, Step, Verb, step
 from tests.support.clock import FakeClock
 from tests.support.connected import MIGRATE, PARTITION, Connected
 
@@ -260,7 +261,7 @@ def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
     assert "not stopped" in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
     assert cli.offset("old") == 5
     clock = FakeClock(lambda: cli.cluster.leave("old", "lives-on") if cli.cluster.describe_group("old").members else 0)
-    monkeypatch.setattr("migrate_groups.cli.ways_back.SystemClock", lambda: clock)
+    monkeypatch.setattr("migrate_groups.cli.commands.ways_back.SystemClock", lambda: clock)
     done = cli("hand-back", RUN, "--yes", "--wait", "60s")
     assert cli.offset("old") == 8
     assert "next: start the old applications" in done.stderr

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import fence_parquet, safe_write, tables
-from migrate_groups.files.run_dir import RunDir, receipt_in
+from migrate_groups.files import safe_write
+from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.files.safe_write import check_writable, write_whole
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.cli import CliHere
 from tests.support.rows import row
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.offsets.selection import Selection, TopicPattern, parse_partitions, select
-from migrate_groups.offsets.snapshot import Snapshot, concatenate
+from migrate_groups.snapshots.selection import Selection, TopicPattern, parse_partitions, select
+from migrate_groups.snapshots.snapshot import Snapshot, concatenate
 from tests.support.rows import NOON, row
 
 TABLE = Snapshot.of_rows(

@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_groups.errors import InvalidInput, MigrateGroupsError
-from migrate_groups.files import reset_csv, snapshot_parquet, split_toml, tables
-from migrate_groups.offsets.snapshot import COLUMNS, Row, Snapshot, concatenate
+from migrate_groups.files import split_toml
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.files.snapshots import parquet as snapshot_parquet
+from migrate_groups.files.snapshots import reset_csv
+from migrate_groups.snapshots.snapshot import COLUMNS, Row, Snapshot, concatenate
 from tests.support.rows import NOON, row
 
 HEADER = ",".join(COLUMNS)

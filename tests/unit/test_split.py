@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.offsets.selection import TopicPattern
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.offsets.split import SplitSpec, SplitTarget, cover, share_out, split
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover, share_out, split
 from tests.support.rows import row
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import GroupDescription, Member, TopicPartition
 from migrate_groups.errors import GroupNotFound, PendingCommits
 from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock
 from tests.support.connected import Connected
+from tests.support.in_memory import InMemoryCluster
 
 MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=frozenset({"t"}))
 

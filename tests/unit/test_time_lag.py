@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import pytest
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.time_lag import with_time_lag
-from migrate_groups.offsets.snapshot import OLDEST_UNCONSUMED
-from migrate_groups.offsets.times import milliseconds_of, moment_of
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.snapshot import OLDEST_UNCONSUMED
+from migrate_groups.snapshots.times import milliseconds_of, moment_of
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 NOW = milliseconds_of(FakeClock().now())
 FIRST = TopicPartition("t", 0)

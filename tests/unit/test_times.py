@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_groups.errors import UsageError
-from migrate_groups.offsets.times import (
+from migrate_groups.snapshots.times import (
     milliseconds_of,
     moment_before,
     parse_moment,

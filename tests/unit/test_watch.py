@@ -7,13 +7,14 @@ from typing import ClassVar
 import pytest
 from msgspec import structs
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import Member, TopicPartition
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.watch import Progress, goals, watch
-from migrate_groups.offsets.snapshot import Snapshot
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.replay import progress_line, progress_rows
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

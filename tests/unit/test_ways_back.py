@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import CommittedOffset, TopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Verdict
-from migrate_groups.plan.receipt import Deed, Outcome, Receipt
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.receipt import Deed, Outcome, Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 PARTITIONS = [TopicPartition("t", number) for number in range(4)]
 OFFSETS = st.dictionaries(

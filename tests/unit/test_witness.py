@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from migrate_groups.cluster import witness
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka import second_client as witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.model.partitions import TopicPartition
 
 
 class Child:

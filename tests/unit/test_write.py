@@ -8,19 +8,21 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import Answer, CommittedOffset, Member, TopicPartition, WriteAnswer
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import rounds, write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.offsets.snapshot import Snapshot
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Change, Verdict
-from migrate_groups.plan.receipt import Deed, Entry, Outcome
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Verdict
+from migrate_groups.planning.receipt import Deed, Entry, Outcome
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 

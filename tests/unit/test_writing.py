@@ -8,21 +8,22 @@ from dataclasses import replace
 import pytest
 import typer
 
-from migrate_groups.cli import ways_back, writing
+from migrate_groups.cli import writing
+from migrate_groups.cli.commands import ways_back
 from migrate_groups.cli.writing import agree
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import TopicPartition
 from migrate_groups.errors import PartlyApplied, Refused
-from migrate_groups.files import receipt_json
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
-from migrate_groups.offsets.regroup import name_groups
-from migrate_groups.plan.options import WriteOptions
-from migrate_groups.plan.plan import Plan
-from migrate_groups.plan.receipt import Deed, Receipt
-from migrate_groups.plan.run_states import Verb
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
 
 PARTITION = TopicPartition("t", 0)
 NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())

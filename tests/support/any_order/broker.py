@@ -14,10 +14,13 @@ from enum import Enum
 
 import confluent_kafka
 
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.kafka_python import KafkaPythonWriter
-from migrate_groups.cluster.ports import OFFSETS_TOPIC, Member, Resource, TopicPartition
-from migrate_groups.cluster.witness import Witness
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import Witness
+from migrate_groups.model.groups import Member
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Resource
 from tests.support.any_order.world import World
 from tests.support.broker_world import BrokerWorld, broker_world
 

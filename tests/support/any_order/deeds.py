@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate_groups.cluster.ports import Answer, CommittedOffset, TopicPartition
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.any_order.world import Killed, World
 
 

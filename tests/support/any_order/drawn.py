@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import deeds
 from tests.support.any_order.deeds import At
 from tests.support.any_order.story import Do, Run, Setting, Start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.deeds import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
 from tests.support.any_order.story import Do, Run, Setting, Start
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from migrate_groups.cli import ways_back as commands
+from migrate_groups.cli.commands import ways_back as commands
 from migrate_groups.migration import guard, ways_back
-from migrate_groups.plan import run_states
-from migrate_groups.plan.run_states import State, Step, Verb
+from migrate_groups.planning import run_states
+from migrate_groups.planning.run_states import State, Step, Verb
 
 MENDS = {
     1: "a rollback restores what the source group has lost",

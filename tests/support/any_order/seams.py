@@ -15,7 +15,8 @@ from unittest import mock
 
 import typer
 
-from migrate_groups.cli import commands, console
+from migrate_groups.cli import console
+from migrate_groups.cli import registry as commands
 
 _REPLACED = ("replace", "rename")  # how a file of a run comes to be there
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from migrate_groups.cluster.ports import TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
 from tests.support.any_order.deeds import At, Deed
 from tests.support.any_order.seams import opened_up

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from migrate_groups.cluster.in_memory import InMemoryCluster
-from migrate_groups.cluster.ports import Member, TopicPartition
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
 from tests.support.any_order.ledger import Ledger, Processing
+from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
 REQUEST_SECONDS = 0.1  # each side of a request: a verb takes seconds, as it does on a busy cluster

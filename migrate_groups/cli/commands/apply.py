@@ -1,0 +1,182 @@
+"""Commands that write to a cluster: apply."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import quote
+
+import typer
+
+from migrate_groups.cli import options, plans
+from migrate_groups.cli.connect import Connection, open_reader, open_writer
+from migrate_groups.cli.console import SystemClock
+from migrate_groups.cli.writing import (
+    Journal,
+    agree,
+    carry_out,
+    check_can_ask,
+    finish,
+    is_over,
+    open_journal,
+    refuse_other_run,
+)
+from migrate_groups.errors import UsageError
+from migrate_groups.snapshots.times import parse_duration
+
+_MOST_OF_GROUPS = 80
+
+if TYPE_CHECKING:
+    from migrate_groups.cli.plans import PlanInput
+    from migrate_groups.cli.writing import Writing
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.receipt import Deed
+
+    ShowPlan = Callable[[Plan], None]
+
+
+def apply(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A snapshot (.csv, .parquet), a kafka-consumer-groups CSV, a plan (.json), or - for stdin.",
+        ),
+    ],
+    *,
+    bootstrap_server: options.BootstrapServer = None,
+    command_config: options.CommandConfig = None,
+    properties: options.Properties = None,
+    to_group: Annotated[list[str] | None, typer.Option("--to-group", help="Write to this group.")] = None,
+    fan_out: Annotated[bool, typer.Option("--fan-out", help="Allow several --to-group: each gets all.")] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Write a group's snapshot back to itself.")] = False,
+    dry_run: options.DryRun = False,
+    output_format: plans.FormatOption = "table",
+    plan_out: plans.PlanOut = None,
+    detailed_exitcode: plans.DetailedExitcode = False,
+    receipt: Annotated[Path | None, typer.Option("--receipt", help="Default: <FILE>.receipt.json.")] = None,
+    on_existing: Annotated[
+        Literal["refuse", "forward", "overwrite"] | None,
+        typer.Option(help="What a target's other offsets mean.", show_default="refuse"),
+    ] = None,
+    uncommitted: Annotated[
+        Literal["refuse", "start", "leave"] | None,
+        typer.Option(help="What partitions without a commit get; end is for migrate alone.", show_default="refuse"),
+    ] = None,
+    out_of_range: Annotated[
+        Literal["refuse", "start"] | None,
+        typer.Option(help="What becomes of offsets below the log's start.", show_default="refuse"),
+    ] = None,
+    vanished: Annotated[
+        Literal["refuse", "restore"] | None,
+        typer.Option(help="What an old group's commits mean that have expired since.", show_default="refuse"),
+    ] = None,
+    any_kind: plans.AnyKind = False,
+    witness: plans.WitnessOption = None,
+    settle: Annotated[
+        str | None,
+        typer.Option(help="How long the old group must be quiet, for instance 10s; 0s is none.", show_default="10s"),
+    ] = None,
+    guard: Annotated[
+        str | None, typer.Option(help="How long the old group is watched afterwards.", show_default="30s")
+    ] = None,
+    yes: options.Yes = False,
+    force: plans.ForcePlan = False,
+    timeout: options.Timeout = "60s",
+) -> None:
+    """Write offsets to groups: plan, check, ask, read back.
+
+    FILE may be a plan that a dry run saved: then exactly that is written, or nothing where it is stale.
+
+    Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
+    """
+    from migrate_groups.migration.ways_back import refuse_by_record
+    from migrate_groups.planning.receipt import NOTHING_WRITTEN
+    from migrate_groups.planning.run_states import Verb
+
+    plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
+    if receipt is not None and str(receipt) == "-":
+        raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
+    given = {
+        "uncommitted": uncommitted,
+        "on_existing": on_existing,
+        "settle": None if settle is None else parse_duration(settle, "--settle"),
+        "guard": None if guard is None else parse_duration(guard, "--guard"),
+        "out_of_range": out_of_range,
+        "vanished": vanished,
+        "any_kind": any_kind or None,
+        "restore": restore or None,
+        "witness": witness,
+    }
+    connection = Connection(bootstrap_server, command_config, properties, timeout)
+    wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
+    show_plan = partial(
+        plans.show_plan, rows=wanted.rows.rows, output_format=output_format, plan_out=plan_out, force=force
+    )
+    path = _receipt_of(file, to_group or [], receipt)
+    if not dry_run:
+        check_can_ask(yes=yes)
+        if path is None:
+            raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
+    with open_journal(path, dry_run=dry_run) if path else nullcontext(Journal(file, NOTHING_WRITTEN)) as journal:
+        refuse_by_record(journal.receipt, Verb.HAND_OVER)
+        if dry_run:
+            _dry_run(connection, wanted, show_plan, journal, detailed=detailed_exitcode)
+            return
+        with open_writer(connection) as cluster:
+            deed = _write(cluster, wanted, show_plan, journal, yes=yes)
+            if deed is not None:
+                again = f"the same command with a new snapshot in {file}"
+                finish(deed, journal, again=again, apart=output_format != "table")
+
+
+def _dry_run(
+    connection: Connection, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, detailed: bool
+) -> None:
+    with open_reader(connection) as reader:
+        if _is_over(reader, wanted, journal):
+            return
+        plan = wanted.plan(reader, journal.receipt)
+    refuse_other_run(journal, plan)
+    show_plan(plan)
+    plans.conclude_dry_run(plan, detailed=detailed)
+
+
+def _write(cluster: Writing, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, yes: bool) -> Deed | None:
+    from migrate_groups.migration.prepare import plan_at_the_write
+
+    writer = cluster[0]
+    if _is_over(writer, wanted, journal):
+        return None
+    shown = wanted.plan(writer, journal.receipt)
+    refuse_other_run(journal, shown)
+    agree(shown, yes=yes, show_plan=show_plan)
+    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock(), journal.receipt)
+    refuse_other_run(journal, plan)
+    return carry_out(cluster, plan, journal, "written and read back: start the new groups now")
+
+
+def _is_over(reader: GroupReader, wanted: PlanInput, journal: Journal) -> bool:
+    from migrate_groups.migration.started import same_hand_over
+
+    return same_hand_over(journal.receipt, wanted.rows.rows()) and is_over(reader, journal)
+
+
+def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:
+    """Return where the receipt is kept: beside the file, with the groups in its name where the file names none.
+
+    None for stdin, in a dry run: there is nothing to look for.
+    """
+    if named is not None:
+        return named
+    if str(file) == "-":
+        return None
+    groups = "+".join(quote(group, safe="") for group in sorted(to_group))
+    if len(groups) > _MOST_OF_GROUPS:  # no file's name has more than 255 characters
+        groups = f"{groups[:_MOST_OF_GROUPS]}-{hashlib.sha256(groups.encode()).hexdigest()[:16]}"
+    return file.with_name(f"{file.name}{groups and '.'}{groups}.receipt.json")

@@ -1,0 +1,122 @@
+"""Lag over time and who committed when, of all groups, from the log of the offsets topic: audit --history."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from migrate_groups.cli.connect import Connection, open_offsets_topic, open_reader
+from migrate_groups.cli.console import SystemClock, show, talk
+from migrate_groups.cli.progress import bar
+from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.errors import InvalidInput, Undetermined
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.landing import Landed
+    from migrate_groups.spark.offsets_topic.history_job import History
+
+_TABLE, _PAGE = "history.parquet", "history.html"
+
+
+class Asked(NamedTuple):
+    """What the history is to be of: these groups (none: all), at moments so far apart; where log and outcome go."""
+
+    groups: list[str]
+    every: timedelta
+    log: Path
+    out: Path
+
+
+def write_history(connection: Connection, asked: Asked, output_format: Literal["table", "json"]) -> None:
+    """Bring the landed log up to now, write table and page to a new folder, and show the groups."""
+    from migrate_groups.files.safe_write import write_whole
+    from migrate_groups.show import history as shown
+
+    with _new_folder(asked.out):
+        cluster_id, landed = _land(connection, asked)
+        found = _run(connection, asked, cluster_id, landed, SystemClock().now())
+        write_whole(asked.out / _PAGE, lambda file: file.write(shown.page(found).encode()))
+    if output_format == "json":
+        sys.stdout.write(json.dumps(shown.document(found), indent=1) + "\n")
+    else:
+        show(shown.terminal(found))
+    talk(f"{_TABLE} and {_PAGE} written to {asked.out}")
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[None]:
+    """Make a folder, and take it away again where what is to go into it fails. Raises `InvalidInput`."""
+    try:
+        out.mkdir()
+    except OSError as error:
+        raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _land(connection: Connection, asked: Asked) -> tuple[str, Landed]:
+    from migrate_groups.files.runs.landed_log import LandedLog
+    from migrate_groups.migration.landing import land
+    from migrate_groups.model.offsets_topic import log_partition
+    from migrate_groups.model.partitions import TopicPartition
+
+    with open_offsets_topic(connection) as (reader, topic):
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if described is None:
+            raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
+        count = len(described.partitions)
+        wanted = {log_partition(group, count) for group in asked.groups} or {*described.partitions}
+        bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
+        cluster_id = reader.cluster_id()
+        log = LandedLog.kept(asked.log, cluster_id)
+        log = log.with_more({partition.partition: ends.start for partition, ends in bounds.items()})
+        with bar(f"reading {OFFSETS_TOPIC}") as progress:
+            return cluster_id, land(reader, topic, log, wanted, progress)
+
+
+def _run(connection: Connection, asked: Asked, cluster_id: str, landed: Landed, now: datetime) -> History:
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
+        spark_here(landed.offsets) as spark,
+    ):
+        from migrate_groups.spark.offsets_topic.history_job import run_history
+
+        def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
+            path = Path(scratch) / "log_ends.parquet"
+            _save_log_ends(connection, partitions, moments, path)
+            return str(path)
+
+        return run_history(
+            spark,
+            str(landed.log.folder),
+            landed.ranges,
+            log_ends,
+            cluster_id=cluster_id,
+            groups=asked.groups,
+            every=asked.every,
+            now=now,
+            out=asked.out / _TABLE,
+        )
+
+
+def _save_log_ends(
+    connection: Connection, partitions: Collection[tuple[str, int]], moments: Collection[datetime], path: Path
+) -> None:
+    from migrate_groups.files.runs import log_ends_parquet
+    from migrate_groups.migration.log_ends import log_ends
+    from migrate_groups.model.partitions import TopicPartition
+
+    with open_reader(connection) as reader, bar("asking for the ends of logs") as progress:
+        asked = [TopicPartition(*partition) for partition in partitions]
+        log_ends_parquet.save(log_ends(reader, asked, [*moments], progress), path)

@@ -1,0 +1,123 @@
+"""Receipts as JSON: the record of a run, which ways back, resumed runs and people read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import strict_json
+from migrate_groups.files.read import read_bytes
+from migrate_groups.files.runs import change_json
+from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int32
+from migrate_groups.planning.receipt import Deed, Entry, Outcome, Receipt
+from migrate_groups.planning.run_states import Verb
+
+SCHEMA = "migrate-groups/receipt"
+SCHEMA_VERSION = 3
+
+
+class _Deed(strict_json.Strict, frozen=True):
+    """One write, without its entries, which name it by its number."""
+
+    number: Int32
+    verb: Verb
+    cluster_id: str
+    intent: str
+    content: str
+    options: dict[str, Any]
+    started_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    topic_ids: dict[str, str]
+    moved: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+class _Entry(ChangeJson, frozen=True):
+    outcome: Outcome
+    attempts: Int32
+    error: str
+    own: tuple[CommittedJson | None, ...]
+    deed: Int32
+
+
+class _Receipt(strict_json.Document, frozen=True, kw_only=True):
+    deeds: tuple[_Deed, ...]
+    entries: tuple[_Entry, ...]
+
+
+def to_bytes(receipt: Receipt) -> bytes:
+    """Return the bytes of the receipt's file."""
+    return strict_json.encode(
+        _Receipt(
+            schema=SCHEMA,
+            schema_version=SCHEMA_VERSION,
+            deeds=tuple(map(_deed, receipt.deeds)),
+            entries=tuple(_entry(entry, deed.number) for deed in receipt.deeds for entry in deed.entries),
+        )
+    )
+
+
+def load(path: Path) -> Receipt:
+    """Return the receipt in a file. Raises `InvalidInput` for anything that `to_bytes` did not write."""
+    return read(read_bytes(path), str(path))
+
+
+def read(data: bytes, name: str) -> Receipt:
+    """Return the receipt in these bytes of the file ``name``. Raises as `load`."""
+    document = strict_json.decode(data, name, _Receipt, SCHEMA, SCHEMA_VERSION)
+    numbers = [deed.number for deed in document.deeds]
+    of_entries = [entry.deed for entry in document.entries]
+    if numbers != [*range(1, len(numbers) + 1)] or not {*of_entries} <= {*numbers}:
+        raise InvalidInput(f"{name} was edited after it was written: its deeds are not numbered 1 to N; restore it")
+    if any(later < earlier for earlier, later in pairwise(of_entries)):
+        raise InvalidInput(f"{name} was edited after it was written: its entries are not in order; restore it")
+    entries: dict[int, list[Entry]] = {number: [] for number in numbers}
+    for entry in document.entries:
+        entries[entry.deed].append(_value(entry))
+    return Receipt(tuple(_of_deed(deed, entries[deed.number], name) for deed in document.deeds))
+
+
+def _deed(deed: Deed) -> _Deed:
+    return _Deed(
+        number=deed.number,
+        verb=deed.verb,
+        cluster_id=deed.cluster_id,
+        intent=deed.intent,
+        content=deed.content,
+        options=asdict(deed.options),
+        started_at=deed.started_at,
+        topic_ids=dict(deed.topic_ids),
+        moved=deed.moved,
+        remarks=deed.remarks,
+    )
+
+
+def _of_deed(found: _Deed, entries: list[Entry], name: str) -> Deed:
+    return Deed(
+        number=found.number,
+        verb=found.verb,
+        cluster_id=found.cluster_id,
+        intent=found.intent,
+        content=found.content,
+        options=strict_json.options(found.options, name),
+        started_at=found.started_at,
+        topic_ids=found.topic_ids,
+        entries=tuple(entries),
+        moved=found.moved,
+        remarks=found.remarks,
+    )
+
+
+def _entry(entry: Entry, deed: int) -> _Entry:
+    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, deed)  # type: ignore[arg-type]
+
+
+def _value(found: _Entry) -> Entry:
+    change = change_json.value(found)
+    own = tuple(map(change_json.committed, found.own))
+    return Entry(change=change, outcome=found.outcome, attempts=found.attempts, error=found.error, own=own)

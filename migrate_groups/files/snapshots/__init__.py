@@ -1,0 +1,1 @@
+"""Snapshots on disk: CSV and Parquet."""

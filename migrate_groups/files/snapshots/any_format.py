@@ -1,0 +1,58 @@
+"""Load and save the table that every verb takes and gives: the extension picks the format, ``-`` is a stream."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+from migrate_groups.errors import UsageError
+from migrate_groups.files.read import read_bytes
+from migrate_groups.files.safe_write import write_whole
+from migrate_groups.files.snapshots import csv as snapshot_csv
+from migrate_groups.files.snapshots import csv_text, reset_csv
+from migrate_groups.files.snapshots import parquet as snapshot_parquet
+from migrate_groups.snapshots.snapshot import Snapshot
+
+_PARQUET_MAGIC = b"PAR1"
+
+
+def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
+    """Return the snapshot in a file, or in ``stream`` where it is given: CSV with a header, Parquet, or a reset file.
+
+    A stream's format is told by its first bytes. Raises `InvalidInput`.
+    """
+    name = "standard input" if stream else str(path)
+    data = stream.read() if stream else read_bytes(path)
+    if data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path):
+        return snapshot_parquet.read(data, name)
+    header = csv_text.first_row(data, name)
+    if snapshot_csv.is_header(header):
+        return snapshot_csv.read(data, name, header)
+    return reset_csv.read(data, name, len(header))
+
+
+def check_extension(path: Path) -> None:
+    """Raise `UsageError` where the extension picks no format to write."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise UsageError(f"{path}: the extension picks the format; expected .csv or .parquet")
+
+
+def save(snapshot: Snapshot, path: Path, *, replace: bool = False) -> None:
+    """Write the snapshot in the format that the extension picks. Raises `UsageError` or `InvalidInput`."""
+    check_extension(path)
+    if _is_parquet(path):
+        write_whole(path, lambda file: snapshot_parquet.write(snapshot, file), replace=replace)
+    else:
+        write_whole(path, lambda file: snapshot_csv.write(snapshot, file), replace=replace)
+
+
+def to_csv(snapshot: Snapshot) -> bytes:
+    """Return the snapshot as the bytes of a CSV file, for a pipe."""
+    buffer = io.BytesIO()
+    snapshot_csv.write(snapshot, buffer)
+    return buffer.getvalue()
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"

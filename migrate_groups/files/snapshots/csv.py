@@ -1,0 +1,46 @@
+"""Snapshots as CSV with a header: for people, pull requests and spreadsheets."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.snapshots import columns as snapshot_columns
+from migrate_groups.files.snapshots import csv_text
+from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
+
+_REQUIRED = ("cluster_id", "taken_at", "group_state", "group_type", "topic", "partition", "metadata")
+
+
+def is_header(cells: list[str]) -> bool:
+    """Return whether a first row is meant as a snapshot's header: a reset file's partition is never ``partition``."""
+    return "topic" in cells and "partition" in cells
+
+
+def read(data: bytes, name: str, header: list[str]) -> Snapshot:
+    """Return the snapshot in a CSV file. Raises `InvalidInput` naming line, column and what was expected."""
+    snapshot_columns.check_names(header, _REQUIRED, f"{name}, line 1")
+    table = csv_text.read_columns(data, name, snapshot_columns.FORMATS, present=header, has_header=True)
+    for field in SCHEMA:
+        if field.name not in header:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    try:
+        return Snapshot.of(table)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from error
+
+
+def write(snapshot: Snapshot, file: BinaryIO) -> None:
+    """Write the snapshot; times as RFC 3339 with ``Z``, cells quoted only where they must be, formulas guarded."""
+    table = snapshot.table
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            # Most moments are the same: those that differ are written out, which is most of the time otherwise.
+            encoded = table[field.name].combine_chunks().dictionary_encode()
+            different = pc.strftime(encoded.dictionary, format="%Y-%m-%dT%H:%M:%SZ")
+            table = table.set_column(index, field.name, different.take(encoded.indices))
+    file.write((",".join(table.column_names) + "\n").encode())
+    csv_text.write_rows(csv_text.guarded(table), file)

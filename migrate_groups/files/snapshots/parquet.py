@@ -1,0 +1,40 @@
+"""Snapshots as Parquet: the same columns as the CSV, typed, for Spark and for large groups."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.parquet import read_table, write_table
+from migrate_groups.files.snapshots.columns import FORMATS, check_names
+from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
+
+
+def read(data: bytes, name: str) -> Snapshot:
+    """Return the snapshot in a Parquet file. Raises `InvalidInput` naming column, row and what was expected."""
+    table = read_table(data, name)
+    check_names(table.column_names, COLUMNS, name)
+    schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
+    for field in schema:
+        _check(table[field.name], field, name)
+    try:
+        return Snapshot.of(table)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from error
+
+
+def write(snapshot: Snapshot, file: BinaryIO) -> None:
+    """Write the snapshot."""
+    write_table(snapshot.table, file)
+
+
+def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
+    if column.type != field.type:
+        raise InvalidInput(f"{name}: column {field.name} has type {column.type}; expected {field.type}")
+    rule = FORMATS[field.name]
+    index = rule.first_wrong(column)
+    if index is not None:
+        found = column[index].cast(pa.string()).as_py()  # a moment may be none of Python's
+        raise InvalidInput(f"{name}, row {index + 1}: {field.name} is {found!r:.60}; expected {rule.expected}")

@@ -1,0 +1,76 @@
+"""The files of ``kafka-consumer-groups --reset-offsets --from-file``: no header, three columns or four.
+
+``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool takes a truncated
+row as offset 0 and the last of two duplicates (measured): reading is strict here.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import rules
+from migrate_groups.files.snapshots import csv_text
+from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
+from migrate_groups.text import some
+
+_FORMATS = {
+    "group": rules.name(nullable=False),
+    "topic": rules.topic(),
+    "partition": rules.number(bits=32, nullable=False),
+    "offset": rules.number(bits=64, nullable=False),
+}
+_COLUMNS = tuple(_FORMATS)
+
+
+def read(data: bytes, name: str, columns: int) -> Snapshot:
+    """Return the offsets in a reset file whose first row has this many columns.
+
+    They claim no source group, and are of no known cluster or moment. Raises `InvalidInput`.
+    """
+    if columns not in (3, 4):
+        raise InvalidInput(
+            f"{name}, line 1: {columns} columns; expected a snapshot's header, or topic,partition,offset, "
+            "or group,topic,partition,offset"
+        )
+    present = _COLUMNS[-columns:]
+    # Kafka's own --export ends in an empty line (4.1.0, measured).
+    data = data.removesuffix(b"\n") if data.endswith(b"\n\n") else data
+    table = csv_text.read_columns(data, name, _FORMATS, present=present, has_header=False)
+    for field in SCHEMA:
+        if field.name not in present:
+            values = pa.repeat("", len(table)) if field.name == "metadata" else pa.nulls(len(table), field.type)
+            table = table.append_column(field, values)
+    try:
+        return Snapshot.of(table)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from error
+
+
+def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
+    """Return the file for Kafka's tool, and how many partitions have no commit and were left out.
+
+    Three columns where the snapshot has one group or none, four where it has several. Raises `InvalidInput` where
+    rows with and without a group are mixed, the snapshot holds several moments, or a group's name can't stand in it.
+    """
+    table = snapshot.at_one_moment().table
+    groups = snapshot.groups()
+    if len(groups) > 1 and None in groups:
+        raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
+    # Kafka's tool takes the file line by line, whatever is quoted, and applies nothing of one that has such a name.
+    broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []
+    if broken:
+        raise InvalidInput(
+            f"group {some(broken)} has a line feed or a NUL in its name, which kafka-consumer-groups can't read from a "
+            "file of several groups; filter the file by --group and export each alone"
+        )
+    committed = table.filter(pc.is_valid(table["offset"]))
+    columns = list(_COLUMNS if len(groups) > 1 else _COLUMNS[1:])
+    file = io.BytesIO()
+    if len(committed):
+        csv_text.write_rows(committed.select(columns), file)
+    return file.getvalue(), len(table) - len(committed)

@@ -1,0 +1,64 @@
+"""The settings of a connection, in the words of Kafka's own tools, translated for both Python clients."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from migrate_groups.errors import UsageError
+from migrate_groups.kafka.credentials.security import PLAINTEXT, Security
+
+_ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Where the cluster is, how to be safe with it, and how long a request may take. Its ``repr`` holds no secret.
+
+    bootstrap_servers: ``host:port[,host:port…]`` as Kafka's tools take it.
+    timeout: seconds that one request may take, retries included.
+    """
+
+    bootstrap_servers: str
+    timeout: float = 60.0
+    security: Security = PLAINTEXT
+
+    def __post_init__(self) -> None:
+        if not self.addresses():
+            raise UsageError("no bootstrap server: pass --bootstrap-server host:port")
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return the bootstrap addresses. Raises `UsageError` where one is not ``host:port``."""
+        return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return the configuration of kafka-python's admin client, secrets among it. Raises `InvalidInput`."""
+        milliseconds = int(self.timeout * 1000)
+        return {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "client_id": "migrate-groups",
+            "request_timeout_ms": milliseconds,
+            "bootstrap_timeout_ms": milliseconds,
+            **self.security.kafka_python(),
+        }
+
+    def confluent(self) -> dict[str, Any]:
+        """Return the configuration of confluent-kafka's clients, secrets among it."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": "migrate-groups-witness",
+            **self.security.confluent(),
+        }
+
+
+def _address(text: str) -> tuple[str, int]:
+    match = _ADDRESS.fullmatch(text)
+    host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
+    try:
+        host.encode("idna")  # as the resolver does it: a label has 1 to 63 letters
+    except UnicodeError:
+        host = ""
+    if not host or not 0 < port < 65536:
+        raise UsageError(f"not a bootstrap server: {text[:300]!r}; expected host:port, for instance localhost:9092")
+    return host, port

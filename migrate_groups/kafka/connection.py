@@ -1,0 +1,170 @@
+"""One connection to the cluster through kafka-python: bounded attempts, and Kafka's errors in this package's words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import kafka.errors as kafka_errors
+import tenacity
+from kafka import KafkaAdminClient
+
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
+from migrate_groups.kafka.client import CertificateRefused, Unreachable, open_client, refused
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.credentials.security import Security
+from migrate_groups.text import counted
+
+T = TypeVar("T")
+
+# A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life (measured).
+# It does not know a broker yet, or any more, that the answer of another one names: one that restarts (measured).
+_RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
+_LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
+_HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
+
+
+@dataclass(slots=True)
+class OfGroups(Generic[T]):
+    """What was answered for each group so far, and the error of each that was asked for in vain."""
+
+    found: dict[str, T] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
+
+    def fail(self, groups: Collection[str], error: Exception) -> None:
+        """Note an error for those of these groups that have neither an answer nor an error of their own."""
+        self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
+
+
+# Asks for these groups, and notes their answers and errors; raises none that is of one coordinator alone.
+Ask = Callable[[KafkaAdminClient, Collection[str], OfGroups[T]], Awaitable[None]]
+
+
+class KafkaConnection:
+    """Runs coroutines against a `KafkaAdminClient`, with a new client for each attempt, until the time-out.
+
+    The first request connects, once: where no bootstrap server can be reached it raises at once. Later ones may find
+    the cluster gone for a while. Every one raises `InvalidInput` where a certificate or key can't be used.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._client: KafkaAdminClient | None = None
+        self._was_reached = False
+
+    def run(self, request: Callable[[KafkaAdminClient], Awaitable[T]], *, doing: str, needs: str = "") -> T:
+        """Return what ``request`` returns, within the time-out.
+
+        ``doing`` says in the error what was tried, ``needs`` which permission it takes, as "Read on Group 'g'".
+        Only for requests that may be sent twice. Raises `ClusterUnavailable` or `NotAuthorized`.
+        """
+        deadline = time.monotonic() + self._config.timeout
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(self._is_worth_another_try),
+            # An attempt that has no time left knows nothing of what is wrong: the one before it does.
+            stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            after=lambda _: self.close(),
+            reraise=True,
+        )
+        try:
+            result: T = attempts(self._attempt, request, deadline)
+        except (kafka_errors.KafkaError, OSError) as error:
+            raise explain(error, self._config.security, doing, needs) from error
+        return result
+
+    def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
+        """Return the answer for each of these groups, or why it has none, within the time-out.
+
+        needs: the permission that it takes, by group. ``doing`` comes before "group 'g'".
+        """
+        into: OfGroups[T] = OfGroups()
+
+        async def request(client: KafkaAdminClient) -> None:
+            into.failed.clear()
+            await ask(client, [group for group in needs if group not in into.found], into)
+            # One that is worth another try is raised before the others, so that it gets it.
+            for error in sorted(into.failed.values(), key=lambda error: not isinstance(error, _RETRIABLE)):
+                raise error
+
+        if not needs:
+            return {}
+        try:
+            self.run(request, doing=f"{doing} {counted(len(needs), 'group')}")
+        except MigrateGroupsError as error:
+            into.fail(needs, error)
+        return {
+            group: into.found[group]
+            if group in into.found
+            else self._explained(into.failed[group], group, needs, doing)
+            for group in needs
+        }
+
+    def _explained(self, error: Exception, group: str, needs: Mapping[str, str], doing: str) -> MigrateGroupsError:
+        if isinstance(error, MigrateGroupsError):
+            return error
+        return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
+
+    def run_once(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
+        """Return what ``request`` returns, from one attempt. Raises kafka-python's own errors: for writes."""
+        try:
+            return self._attempt(request, time.monotonic() + self._config.timeout)
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the client; the next request opens a new one."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _attempt(self, request: Callable[[KafkaAdminClient], Awaitable[T]], deadline: float) -> T:
+        seconds = max(0.001, deadline - time.monotonic())
+        if self._client is None:
+            self._client = open_client(self._config, seconds)
+            self._was_reached = True
+        client, manager = self._client, self._client._manager
+
+        async def within_its_time() -> T:
+            # kafka-python bounds each request, and not what comes before it: a connection to a broker that hangs.
+            left = max(1, (deadline - time.monotonic()) * 1000)
+            answer: T = await manager.wait_for(manager.call_soon(request, client), left)
+            return answer
+
+        result: T = manager.run(within_its_time)
+        return result
+
+    def _is_worth_another_try(self, error: BaseException) -> bool:
+        return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))
+
+
+def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
+    """Turn an error of kafka-python into one of this package.
+
+    ``doing`` completes "while …", ``needs`` is the permission that it takes, as "Read on Group 'g'".
+    """
+    if isinstance(error, _HOPELESS):
+        return refused(error, security)
+    if isinstance(error, kafka_errors.AuthorizationError):
+        lacking = needs or "a permission"
+        return NotAuthorized(f"not authorized: {security.principal} lacks {lacking}; {_name(error)} while {doing}")
+    if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
+        return ClusterUnavailable(f"these brokers are too old for {doing}: {error}")
+    return ClusterUnavailable(f"the cluster did not answer while {doing}: {_text(error)}")
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__.removesuffix("Error")
+
+
+def _text(error: BaseException) -> str:
+    return " ".join(str(error).split()) or _name(error)
+
+
+def in_kafkas_words(error_class: Any) -> str:
+    """Return the name of one of kafka-python's error classes as Kafka's documentation spells it."""
+    message: str = getattr(error_class, "message", "") or error_class.__name__
+    return message

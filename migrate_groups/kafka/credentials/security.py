@@ -1,0 +1,137 @@
+"""How a client shows who it is and whom it trusts: TLS and SASL, translated for both Python clients."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.kafka.credentials.oauth import ClientCredentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """TLS. All certificates and keys are PEM texts; secrets are not in the ``repr``.
+
+    trusted: certificates of the authorities to trust; None: those of this machine. certificates and key: the client's
+    own chain and its private key, for mutual TLS. check_host_name: whether a broker's certificate must be for its name.
+    """
+
+    trusted: str | None = field(default=None, repr=False)
+    certificates: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    check_host_name: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """Return what Python's sockets need. Raises `InvalidInput` where a certificate or the key can't be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.check_host_name
+        if self.trusted is None:
+            context.load_default_certs()
+        else:
+            try:
+                context.load_verify_locations(cadata=self.trusted)
+            except ssl.SSLError as error:
+                raise InvalidInput(f"the truststore's certificates can't be used: {error.reason or error}") from error
+        if self.certificates and self.key:
+            self._load_own(context, self.certificates + self.key)
+        return context
+
+    def _load_own(self, context: ssl.SSLContext, pem: str) -> None:
+        def password() -> str:
+            if self.key_password is None:
+                raise InvalidInput("the private key of the keystore is encrypted: say ssl.key.password")
+            return self.key_password
+
+        # Python takes a file alone; nobody else may read this one, and it is gone at once.
+        with tempfile.NamedTemporaryFile("w", prefix="migrate-groups-", suffix=".pem") as file:
+            file.write(pem)
+            file.flush()
+            try:
+                context.load_cert_chain(file.name, password=password)
+            except ssl.SSLError as error:
+                reason = error.reason or "the key can't be decrypted: is ssl.key.password right?"
+                raise InvalidInput(f"the keystore's certificate and key can't be used: {reason}") from error
+
+    def confluent(self) -> dict[str, str]:
+        """Return librdkafka's properties."""
+        own = {"ssl.certificate.pem": self.certificates, "ssl.key.pem": self.key, "ssl.key.password": self.key_password}
+        given = {name: value for name, value in {"ssl.ca.pem": self.trusted, **own}.items() if value is not None}
+        return given | {"ssl.endpoint.identification.algorithm": "https" if self.check_host_name else "none"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Password:
+    """SASL with a name and a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return kafka-python's properties."""
+        # SCRAM writes , and = in a name otherwise (RFC 5802); librdkafka does it, kafka-python 3.0 does not.
+        scram = self.mechanism.startswith("SCRAM-")
+        name = self.username.replace("=", "=3D").replace(",", "=2C") if scram else self.username
+        return {"sasl_plain_username": name, "sasl_plain_password": self.password}
+
+    def confluent(self) -> dict[str, str]:
+        """Return librdkafka's properties."""
+        return {"sasl.username": self.username, "sasl.password": self.password}
+
+    @property
+    def principal(self) -> str:
+        """Who this is in Kafka's ACLs."""
+        return f"User:{self.username}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """What a connection is secured with; nothing is PLAINTEXT."""
+
+    tls: Tls | None = None
+    login: Password | ClientCredentials | None = None
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name for it, ``security.protocol``."""
+        transport = "SSL" if self.tls else "PLAINTEXT"
+        return f"SASL_{transport}" if self.login else transport
+
+    @property
+    def principal(self) -> str:
+        """Who this is in Kafka's ACLs, as far as a client can know it."""
+        if self.login:
+            return self.login.principal
+        return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return kafka-python's properties. Raises `InvalidInput` where a certificate or the key can't be used."""
+        properties: dict[str, Any] = {"security_protocol": self.protocol}
+        if self.tls:
+            properties |= {"ssl_context": self.tls.context()}
+        if isinstance(self.login, Password):
+            properties |= self.login.kafka_python()
+        elif self.login:
+            from migrate_groups.kafka.credentials.tokens import TokenProvider
+
+            properties["sasl_oauth_token_provider"] = TokenProvider(self.login)
+        if self.login:
+            properties["sasl_mechanism"] = self.login.mechanism
+        return properties
+
+    def confluent(self) -> dict[str, str]:
+        """Return librdkafka's properties."""
+        properties = {"security.protocol": self.protocol}
+        if self.tls:
+            properties |= self.tls.confluent()
+        if self.login:
+            properties |= {"sasl.mechanism": self.login.mechanism} | self.login.confluent()
+        return properties
+
+
+PLAINTEXT = Security()

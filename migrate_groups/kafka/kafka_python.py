@@ -1,0 +1,334 @@
+"""The first client, kafka-python: reads and writes offset, leader epoch and metadata without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import kafka.errors as kafka_errors
+import tenacity
+
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits
+from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import surroundings as surroundings
+from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.connection import Ask, KafkaConnection, OfGroups
+from migrate_groups.kafka.hold import Hold, hold, without_holder
+from migrate_groups.kafka.log import Logs, first_records
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.text import some
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+_LONGEST_NAME = 2**15 - 1  # bytes: Kafka's protocol has its length in 16 bits
+_READING = "reading the committed offsets of"
+# Refused before anything was applied: safe to send again once the coordinator is known anew.
+_NOT_APPLIED = (
+    kafka_errors.NotCoordinatorError,
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+)
+
+
+class KafkaPythonReader:
+    """`GroupReader` over kafka-python.
+
+    ``describe_members`` answers for KIP-848 groups, whose members kafka-python can't see (it calls them Dead): the
+    second client's `describe_group`.
+    """
+
+    def __init__(
+        self, config: ClientConfig, *, describe_members: Callable[[str, str], GroupDescription] | None = None
+    ) -> None:
+        self.principal = config.security.principal
+        self._connection = KafkaConnection(config)
+        self._logs = Logs(self._connection)
+        self._config = config
+        self._describe_members = describe_members
+        self._holder: str | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def cluster_id(self) -> str:
+        """See `GroupReader.cluster_id`."""
+        return self._connection.run(surroundings.cluster_id, doing="asking for the cluster id")
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """See `GroupReader.describe_group`."""
+        return self.describe_groups([group])[group]
+
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """See `GroupReader.describe_groups`."""
+        answers = self._of_groups(groups, of_groups.describe(), "describing")
+        dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
+        listed = self._connection.run(wire.list_groups, doing="listing the groups") if dead else {}
+        # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
+        unlisted = [group for group in dead if group not in listed]
+        commits = self._of_groups(unlisted, of_groups.fetch_offsets(dict.fromkeys(unlisted)), _READING)
+        return {
+            group: self._described(group, answer, listed.get(group), commits=bool(commits.get(group)))
+            for group, answer in answers.items()
+        }
+
+    def _described(
+        self, group: str, answer: Any, listed: Mapping[str, str] | None, *, commits: bool
+    ) -> GroupDescription:
+        """Describe a group by the answer for classic groups, and where that is Dead by what the list of groups has."""
+        if answer.group_state != "Dead":
+            return without_holder(wire.classic_group(answer), self._holder)
+        if listed is None:
+            if commits:
+                return GroupDescription(group=group, state="Empty", group_type="classic")
+            return GroupDescription(group=group, state="Dead", group_type="")
+        if listed["group_type"] == "consumer" and self._describe_members is not None:
+            return self._describe_members(group, listed["group_state"])
+        return GroupDescription(
+            group=group,
+            state=listed["group_state"],
+            group_type=listed["group_type"],
+            protocol_type=listed["protocol_type"],
+        )
+
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
+        """See `GroupReader.describe_topics`."""
+        return {
+            topic.name: TopicDescription(
+                topic=topic.name,
+                topic_id=str(topic.topic_id) if topic.topic_id else None,
+                partitions=tuple(sorted(partition.partition_index for partition in topic.partitions)),
+                permitted=surroundings.permitted(topic.authorized_operations),
+            )
+            for topic in self._metadata(topics)
+        }
+
+    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `GroupReader.all_committed`."""
+        answers = self._of_groups([group], of_groups.fetch_offsets({group: None}), _READING)[group]
+        return {
+            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
+            for partition, answer in answers.items()
+        }
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
+        """See `OffsetsReader.committed`."""
+        found = self.committed_by_group({group: partitions})[group]
+        if isinstance(found, MigrateGroupsError):
+            raise found
+        return found
+
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `OffsetsReader.committed_by_group`."""
+        answers: dict[str, dict[TopicPartition, Any]] = {group: {} for group in wanted}
+        failed: dict[str, MigrateGroupsError] = {}
+
+        def read_what_is_still_pending() -> bool:
+            left = {
+                group: [partition for partition in partitions if partition not in answers[group]]
+                for group, partitions in wanted.items()
+                if group not in failed
+            }
+            left = {group: partitions for group, partitions in left.items() if partitions}
+            found = self._each_of_groups(left, of_groups.fetch_offsets(left), _READING)
+            for group, answer in found.items():
+                if isinstance(answer, MigrateGroupsError):
+                    failed[group] = answer
+                else:
+                    answers[group].update({tp: each for tp, each in answer.items() if each.error_code != wire.UNSTABLE})
+            return any(partition not in answers[group] for group in left.keys() - failed for partition in left[group])
+
+        tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            retry_error_callback=lambda _: None,
+        )(read_what_is_still_pending)
+        return {
+            group: failed.get(group) or self._read(group, partitions, answers[group])
+            for group, partitions in wanted.items()
+        }
+
+    def _read(
+        self, group: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, Any]
+    ) -> CommittedOffsets | MigrateGroupsError:
+        """Return what was read for each partition, or why it could not be."""
+        if pending := [partition for partition in partitions if partition not in answers]:
+            return PendingCommits(
+                f"group {group!r} has pending transactional commits on {some(pending)}; "
+                "wait until the transactions end, or abort them"
+            )
+        try:
+            self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
+            return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
+        except MigrateGroupsError as error:
+            return error
+
+    def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
+        """Return the answer for each group. Raises `ClusterUnavailable` or `NotAuthorized` where one has none."""
+        found: dict[str, T] = {}
+        for group, answer in self._each_of_groups(groups, ask, doing).items():
+            if isinstance(answer, MigrateGroupsError):
+                raise answer
+            found[group] = answer
+        return found
+
+    def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
+        """Return the answer for each group, or why it has none; ``doing`` comes before "group 'g'"."""
+        return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
+
+    def log_bounds(
+        self,
+        partitions: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
+    ) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`."""
+        return self._logs.bounds(partitions, starts or {}, ends or {})
+
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        return self._logs.stable_ends(partitions)
+
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        return self._logs.offsets_at(timestamps)
+
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.first_records`."""
+        return first_records(self._config, spans)
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """See `GroupReader.permissions`."""
+        doing = "asking what this principal may do"
+        topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
+        of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing) if topics else {}
+        groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
+        permitted = self._of_groups(groups, surroundings.group_permissions, "asking what this principal may do with")
+        return {
+            resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
+            for resource in resources
+        }
+
+    def offsets_retention(self) -> timedelta | None:
+        """See `GroupReader.offsets_retention`."""
+        return self._connection.run(surroundings.offsets_retention, doing="asking how long offsets are kept")
+
+    def _metadata(self, topics: Iterable[str] | None) -> list[Any]:
+        names = None if topics is None else set(topics)
+        if names == set():
+            return []
+        answers = self._connection.run(
+            lambda client: wire.topics(client, names, permissions=True), doing="asking for the topics' metadata"
+        )
+        self._check_visible(answer.name for answer in answers if wire.hides_topic(answer))
+        self._logs.learn(answers)
+        return [answer for answer in answers if answer.partitions]
+
+    def _check_visible(self, hidden: Iterable[str]) -> None:
+        """Raise `NotAuthorized` where a topic is hidden from this principal."""
+        lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
+        if lacking:
+            raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it that")
+
+
+def _describe_group(group: str) -> str:
+    """Return what reading a group needs. Raises `InvalidInput` for a name that is too long for a request."""
+    size = len(group.encode(errors="replace"))
+    if size > _LONGEST_NAME:
+        raise InvalidInput(f"group {group[:40]!r}…: a name of {size:,} bytes; Kafka's requests hold {_LONGEST_NAME:,}")
+    return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"
+
+
+class KafkaPythonWriter(KafkaPythonReader):
+    """`GroupWriter` over kafka-python. It never raises for a partition: every answer is returned."""
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.alter_offsets`."""
+        return self.alter_offsets_by_group({group: offsets})[group]
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """See `GroupWriter.alter_offsets_by_group`."""
+        return self._write(offsets, of_groups.commit_offsets(offsets))
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.delete_offsets`."""
+        return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
+
+    def delete_group(self, group: str) -> WriteAnswer:
+        """See `GroupWriter.delete_group`."""
+        return self._write({group: [group]}, of_groups.delete_groups)[group][group]
+
+    @contextmanager
+    def held(self, group: str) -> Iterator[Hold]:
+        """See `GroupWriter.held`."""
+        with hold(self._config, group) as holding:
+            self._holder = holding.member_id
+            try:
+                yield holding
+            finally:
+                self._holder = None
+
+    def _write(
+        self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
+    ) -> Mapping[str, Mapping[K, WriteAnswer]]:
+        """Send writes; ``asked`` is what they are about in each group, which has one answer each."""
+        if "" in asked:
+            raise ValueError("a group name is never empty: kafka-python would write to the group ''")
+        into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
+        left = list(asked)
+
+        def not_applied() -> list[str]:
+            """Send what is left; return the groups for which that can be sent again."""
+            for group in left:
+                into.found.pop(group, None)
+                into.failed.pop(group, None)
+            try:
+                self._connection.run_once(lambda client: ask(client, left, into))
+            except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
+                into.fail(left, error)
+            left[:] = [group for group in left if _is_not_applied(into, group)]
+            if into.failed or left:
+                self._connection.close()
+            return left
+
+        tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            retry_error_callback=lambda _: None,
+        )(not_applied)
+        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
+        return {
+            group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
+            if group in into.failed
+            else {
+                each: wire.write_answer(into.found[group][each]) if each in into.found[group] else silence
+                for each in of_group
+            }
+            for group, of_group in asked.items()
+        }
+
+
+def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
+    """Return whether nothing of what was sent for a group was applied, since its coordinator has moved."""
+    if group in into.failed:
+        return isinstance(into.failed[group], _NOT_APPLIED)
+    answers = into.found[group].values()
+    return bool(answers) and all(issubclass(error, _NOT_APPLIED) for error in answers)

@@ -1,0 +1,258 @@
+"""The logs of partitions through kafka-python: their ends, records by time, and whether records are left."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import kafka.errors as kafka_errors
+import msgspec
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.structs import TopicPartition as KafkaTopicPartition
+
+from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.connection import KafkaConnection, explain
+from migrate_groups.model.partitions import LogBounds, ManyTimes, StampedOffset, TopicPartition
+
+# A fetch gives at least one batch, however large; more is not needed to see that there are records.
+_FETCH_BYTES = 64 * 1024
+_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 0.5
+
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_EARLIEST, _LATEST = -2, -1
+_LEADER_CHANGES = (
+    kafka_errors.NotLeaderForPartitionError,
+    # Asked under an epoch that is over, or that the leader has not heard of yet (KIP-320).
+    kafka_errors.FencedLeaderEpochError,
+    kafka_errors.UnknownLeaderEpochError,
+    # A new leader knows the log's end only once its followers have confirmed it (KIP-207).
+    kafka_errors.OffsetNotAvailableError,
+)
+# The last version without flexible fields, with which kafka-python takes twice as long (measured).
+_LAST_PLAIN_VERSION = 5
+
+Question = Mapping[TopicPartition, int]
+"""A timestamp for each partition."""
+Leader = tuple[int, int]
+"""The id of a broker, and the epoch in which it leads a partition: -1 where the metadata tells none."""
+
+
+class _Answer(ManyTimes, frozen=True):
+    """A record's offset and timestamp (-1 where there is none, or for an end of the log), and who led by then."""
+
+    offset: int
+    timestamp: int
+    leader: Leader
+
+
+Answers = dict[TopicPartition, _Answer]
+
+
+class Logs:
+    """Asks the leaders of partitions, which it remembers from one question to the next."""
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._connection = connection
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._ends: Answers = {}
+
+    def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
+        """Remember who leads, as a Metadata answer says, and return it; a partition without a leader is left out."""
+        leaders = {
+            TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
+            for topic in topics
+            for partition in topic.partitions
+            if partition.leader_id >= 0
+        }
+        self._leaders |= leaders
+        return leaders
+
+    def bounds(
+        self,
+        partitions: Collection[TopicPartition],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`."""
+        doing = "reading the log's ends"
+        questions = [
+            {partition: timestamp for partition in partitions if partition not in known}
+            for known, timestamp in ((starts, _EARLIEST), (ends, _LATEST))
+        ]
+        first, last = self._list_offsets(questions, doing=doing)
+        # Whoever answered for the start leads now; a log that another one led by then may have been cut since.
+        doubtful = {
+            partition: _LATEST
+            for partition, answer in first.items()
+            if partition in ends and not self._reaches(partition, ends[partition], answer.leader)
+        }
+        if doubtful:
+            last |= self._list_offsets([doubtful], doing=doing)[0]
+            ends = {partition: end for partition, end in ends.items() if partition not in doubtful}
+        self._ends |= last
+        found = {}
+        for partition in partitions:
+            start = first[partition].offset if partition in first else starts.get(partition)
+            end = last[partition].offset if partition in last else ends.get(partition)
+            if start is not None and end is not None:
+                found[partition] = LogBounds(start=start, end=end)
+        return found
+
+    def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
+        """Return whether this very leader has told that the log reaches this offset: under it, an end moves on only."""
+        end = self._ends.get(partition)
+        return end is not None and end.leader == leader and offset <= end.offset
+
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        question = dict.fromkeys(partitions, _LATEST)
+        [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
+        return {partition: answer.offset for partition, answer in answers.items()}
+
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
+            raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
+        [answers] = self._list_offsets([timestamps], doing="looking records up by time")
+        return {
+            partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
+            for partition, found in answers.items()
+        }
+
+    def _list_offsets(
+        self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
+    ) -> list[Answers]:
+        """Return what the leaders answer to each of these questions; a partition that none answers for is left out."""
+        answers: list[Answers] = [{} for _ in questions]
+
+        def left() -> list[Question]:
+            return [
+                {partition: timestamp for partition, timestamp in question.items() if partition not in answered}
+                for question, answered in zip(questions, answers, strict=True)
+            ]
+
+        async def ask(client: KafkaAdminClient) -> None:
+            known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
+            open_questions = left()
+            if all(question.keys() <= known.keys() for question in open_questions):
+                await _ask(client, open_questions, isolation, known, answers)
+                open_questions = left()
+            if topic_names := {partition.topic for question in open_questions for partition in question}:
+                # A no counts only from those that lead now.
+                leaders = self.learn(await wire.topics(client, topic_names))
+                await _ask(client, open_questions, isolation, leaders, answers)
+            self._leaders = known | self._leaders
+
+        if any(questions):
+            self._connection.run(ask, doing=doing)
+        return answers
+
+
+async def _ask(
+    client: KafkaAdminClient,
+    questions: Sequence[Question],
+    isolation: int,
+    leaders: Mapping[TopicPartition, Leader],
+    answers: Sequence[Answers],
+) -> None:
+    """Ask every leader all questions side by side, and add to the answers."""
+    asked = []
+    for question, answered in zip(questions, answers, strict=True):
+        led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for partition, timestamp in question.items():
+            if leader := leaders.get(partition):
+                led[leader[0]][partition] = timestamp
+        for broker, of_broker in led.items():
+            request = list_offsets(of_broker, leaders, isolation)
+            asked.append((answered, client._manager.send(request, node_id=broker)))
+    for answered, response in asked:
+        answered |= _listed_offsets(await response, leaders)
+
+
+class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
+    """ListOffsetsPartition, of which kafka-python's class takes ten times as long to make."""
+
+    partition_index: int
+    timestamp: int
+    current_leader_epoch: int
+
+
+def list_offsets(
+    question: Question, leaders: Mapping[TopicPartition, Leader], isolation: int = _READ_UNCOMMITTED
+) -> Any:
+    """Return a ListOffsets request, which a broker refuses that does not lead in the epoch known of it (KIP-320).
+
+    The log end is what read_uncommitted sees, as Kafka's own tools count lag; to read_committed it is the last stable
+    offset.
+    """
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    asked = (
+        (partition, _AskedOffset(partition.partition, timestamp, leaders[partition][1]))
+        for partition, timestamp in question.items()
+    )
+    return ListOffsetsRequest(
+        isolation_level=isolation,
+        topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in wire.by_topic(asked).items()],
+        min_version=1,
+        max_version=_LAST_PLAIN_VERSION,
+    )
+
+
+def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
+    """Return the answers of a ListOffsets response, without the partitions that have an error of their own."""
+    found = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            if not answer.error_code:
+                partition = TopicPartition(topic.name, answer.partition_index)
+                found[partition] = _Answer(offset=answer.offset, timestamp=answer.timestamp, leader=leaders[partition])
+                continue
+            error = kafka_errors.for_code(answer.error_code)
+            if issubclass(error, _LEADER_CHANGES):
+                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
+    return found
+
+
+def first_records(
+    config: ClientConfig, spans: Mapping[TopicPartition, range]
+) -> Mapping[TopicPartition, StampedOffset | None]:
+    """See `GroupReader.first_records`. It is a consumer of no group: nothing is committed."""
+    found: dict[TopicPartition, StampedOffset | None] = {partition: None for partition in spans if not spans[partition]}
+    undecided = {KafkaTopicPartition(*partition): span for partition, span in spans.items() if span}
+    if not undecided:
+        return found
+    settings = config.kafka_python() | {
+        "isolation_level": "read_committed",
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "max_partition_fetch_bytes": _FETCH_BYTES,
+    }
+    deadline = time.monotonic() + min(_LOOK_SECONDS, config.timeout)
+    try:
+        with closing(KafkaConsumer(**settings)) as consumer:
+            consumer.assign(list(undecided))
+            for partition, span in undecided.items():
+                consumer.seek(partition, span.start)
+            while undecided and time.monotonic() < deadline:
+                polled = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
+                # To ask for positions takes time, and they matter only where no records come.
+                decided = polled or {
+                    each: [] for each, span in undecided.items() if consumer.position(each) >= span.stop
+                }
+                for partition in decided.keys() & undecided.keys():
+                    records, span = decided[partition], undecided.pop(partition)
+                    first = next((record for record in records if record.offset in span), None)
+                    found[TopicPartition(*partition)] = first and StampedOffset(
+                        offset=first.offset, timestamp=first.timestamp
+                    )
+                consumer.pause(*decided)
+    except (kafka_errors.KafkaError, OSError) as error:
+        needs = " and ".join(f"Read on Topic {topic!r}" for topic in sorted({each.topic for each in spans}))
+        raise explain(error, config.security, "looking whether records are left", needs) from error
+    return found

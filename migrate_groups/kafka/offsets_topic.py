@@ -1,0 +1,126 @@
+"""Kafka's own topic of committed offsets, ``__consumer_offsets``, read as a log by a consumer of no group.
+
+Through Fetch requests of kafka-python: a consumer hands over neither control records nor what was aborted, and without
+them nobody can tell an offset that was never a record from a record that compaction took away.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient
+from kafka.protocol.consumer import FetchRequest
+from kafka.record import MemoryRecords
+
+from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.model.offsets_topic import ABORTED, CONTROL, OFFSETS_TOPIC, RECORD, LogPiece, LogRecord
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+
+_READ_COMMITTED = 1
+_NEEDS = f"{Operation.READ} on {Resource(ResourceType.TOPIC, OFFSETS_TOPIC)}"
+_WAIT_SECONDS = 0.5
+_PARTITION_BYTES = 1024 * 1024
+_RESPONSE_BYTES = 4 * 1024 * 1024
+
+
+class KafkaOffsetsTopic:
+    """Reads partitions of the offsets topic. Never joins a group, and commits nothing. Needs Read on the topic."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._connection = KafkaConnection(config)
+        self._patience = max(1, int(config.timeout / _WAIT_SECONDS))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
+        """See `OffsetsTopicReader.read`."""
+        open_ends = {number: end for number, end in ends.items() if positions[number] < end}
+        positions, idle = dict(positions), 0
+        while open_ends and idle < self._patience:
+            wanted = {number: positions[number] for number in open_ends}
+            answers = self._connection.run(_fetch(wanted), doing=f"reading {OFFSETS_TOPIC}", needs=_NEEDS)
+            records = [record for number in answers for record in _records(number, positions, answers[number])]
+            idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
+            for number, answer in answers.items():
+                # No record between here and a stable end: what was there last has been compacted away.
+                if idle and answer.last_stable_offset >= open_ends[number]:
+                    positions[number] = open_ends[number]
+            open_ends = {number: end for number, end in open_ends.items() if positions[number] < end}
+            yield LogPiece(records, dict(positions))
+
+
+def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
+    """Return what asks each leader once, for each partition's answer."""
+
+    async def request(client: KafkaAdminClient) -> dict[int, Any]:
+        leaders: dict[int, list[int]] = defaultdict(list)
+        for topic in await wire.topics(client, [OFFSETS_TOPIC]):
+            _raise_for(topic.error_code, OFFSETS_TOPIC)
+            for found in topic.partitions:
+                if found.partition_index in positions:
+                    leaders[found.leader_id].append(found.partition_index)
+        requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
+        answers = {}
+        for asked in requests:
+            response = await asked
+            _raise_for(response.error_code, OFFSETS_TOPIC)
+            for answer in (answer for topic in response.responses for answer in topic.partitions):
+                _raise_for(answer.error_code, f"{OFFSETS_TOPIC}-{answer.partition_index}")
+                answers[answer.partition_index] = answer
+        return answers
+
+    return request
+
+
+def _request(partitions: list[int], positions: Mapping[int, int]) -> FetchRequest:
+    topic = FetchRequest.FetchTopic
+    return FetchRequest(
+        max_wait_ms=int(_WAIT_SECONDS * 1000),
+        min_bytes=1,
+        max_bytes=_RESPONSE_BYTES,
+        isolation_level=_READ_COMMITTED,
+        topics=[
+            topic(
+                topic=OFFSETS_TOPIC,
+                partitions=[
+                    topic.FetchPartition(
+                        partition=number, fetch_offset=positions[number], partition_max_bytes=_PARTITION_BYTES
+                    )
+                    for number in partitions
+                ],
+            )
+        ],
+        max_version=12,  # later ones name topics by their id alone
+    )
+
+
+def _raise_for(code: int, place: str) -> None:
+    error = kafka_errors.for_code(code)
+    if error is not kafka_errors.NoError:
+        raise error(place)
+
+
+def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
+    """Yield the records of one partition's answer, and move its position behind them."""
+    start = positions[partition]
+    aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))
+    aborting: set[int] = set()
+    batches = MemoryRecords(answer.records or b"")
+    while (batch := batches.next_batch()) is not None:
+        while aborted and aborted[0].first_offset <= batch.last_offset:
+            aborting.add(aborted.popleft().producer_id)
+        dropped = batch.is_transactional and batch.producer_id in aborting
+        kind = CONTROL if batch.is_control_batch else ABORTED if dropped else RECORD
+        for record in batch:
+            if kind is CONTROL and record.abort:
+                aborting.discard(batch.producer_id)
+            if record.offset >= start:  # a fetch begins with the whole batch that its offset is in
+                yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value)
+        positions[partition] = batch.next_offset

@@ -1,0 +1,73 @@
+"""What surrounds a migration, through kafka-python: permissions, the topics there are, how long offsets are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka import KafkaAdminClient
+from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import MetadataRequest
+
+from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka.connection import OfGroups
+from migrate_groups.kafka.groups import describe
+from migrate_groups.model.permissions import Operation
+
+_OPERATIONS = {
+    ACLOperation.DELETE: Operation.DELETE,
+    ACLOperation.DESCRIBE: Operation.DESCRIBE,
+    ACLOperation.READ: Operation.READ,
+}
+_RETENTION = "offsets.retention.minutes"
+
+Permissions = frozenset[Operation] | None
+
+
+async def group_permissions(client: KafkaAdminClient, names: Collection[str], into: OfGroups[Permissions]) -> None:
+    """Ask what this principal may do with groups; without Describe that is nothing."""
+    described: OfGroups[Any] = OfGroups()
+    await describe(permissions=True)(client, names, described)
+    into.found.update({group: permitted(answer.authorized_operations) for group, answer in described.found.items()})
+    for group, error in described.failed.items():
+        if isinstance(error, kafka_errors.GroupAuthorizationFailedError):
+            into.found[group] = frozenset()
+        else:
+            into.failed[group] = error
+
+
+def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
+    """Return the request for what this principal may do with topics; without Describe that is nothing."""
+
+    async def request(client: KafkaAdminClient) -> Mapping[str, Permissions]:
+        answers = await wire.topics(client, topics, permissions=True)
+        return {
+            answer.name: frozenset() if wire.hides_topic(answer) else permitted(answer.authorized_operations)
+            for answer in answers
+        }
+
+    return request
+
+
+def permitted(bits: Collection[int] | None) -> Permissions:
+    """Return the operations in an answer's bits; None where it has none."""
+    found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
+    # What was just described may be described: an answer without that is none.
+    return found if Operation.DESCRIBE in found else None
+
+
+async def cluster_id(client: KafkaAdminClient) -> str:
+    """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8 (KeyError, measured)."""
+    answer = await client._manager.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    return str(answer.cluster_id)
+
+
+async def offsets_retention(client: KafkaAdminClient) -> timedelta | None:
+    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None where it does not say."""
+    broker = str(min(broker.node_id for broker in client._manager.cluster.brokers()))
+    asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
+    answer: dict[str, Any] = await client._async_describe_configs([asked], config_filter="all")
+    config = answer["broker"][broker].get(_RETENTION)
+    return timedelta(minutes=int(config["value"])) if config else None

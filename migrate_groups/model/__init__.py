@@ -1,0 +1,1 @@
+"""What Kafka says, as values. No input or output."""

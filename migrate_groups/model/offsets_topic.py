@@ -1,0 +1,45 @@
+"""Kafka's own topic of committed offsets, ``__consumer_offsets``, and the records of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+RECORD, CONTROL, ABORTED = "record", "control", "aborted"
+
+
+class LogRecord(NamedTuple):
+    """A record of the offsets topic as it is in the log.
+
+    timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction's end) or `ABORTED` (a record of a
+    transaction that was aborted, which no reader may heed).
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    kind: str
+    key: bytes | None
+    value: bytes | None
+
+
+class LogPiece(NamedTuple):
+    """Some records in the order of their partition's log, and the offset to go on from, by partition."""
+
+    records: list[LogRecord]
+    positions: Mapping[int, int]
+
+
+def log_partition(group: str, partitions: int) -> int:
+    """Return the partition of the offsets topic that holds a group: ``Utils.abs(group.hashCode()) % partitions``.
+
+    Java's hash goes over UTF-16; Kafka's abs of the smallest int is 0.
+    """
+    units = group.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value & 0x80000000 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions

@@ -1,0 +1,31 @@
+"""Permissions in the words of Kafka's ACLs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ResourceType(StrEnum):
+    """What an ACL is about, in the words of Kafka's ACLs."""
+
+    GROUP = "Group"
+    TOPIC = "Topic"
+
+
+class Resource(NamedTuple):
+    """A group or a topic that a principal needs permissions on."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}"
+
+
+class Operation(StrEnum):
+    """What a principal may do with a resource, in the words of Kafka's ACLs; Read and Delete imply Describe."""
+
+    DELETE = "Delete"
+    DESCRIBE = "Describe"
+    READ = "Read"

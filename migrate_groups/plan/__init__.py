@@ -1,1 +1,0 @@
-"""What would be written and why it may be: plans, checks, receipts. Pure."""

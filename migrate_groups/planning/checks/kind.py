@@ -1,0 +1,52 @@
+"""Whose groups these are: those of Kafka Streams and Connect hold more than their committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.survey import Survey
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import some
+
+_INTERNAL = ("-changelog", "-repartition")
+
+
+def kind(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """Every group is that of plain consumers, which start where their group has committed.
+
+    A Kafka Streams application keeps state in topics that bear its group's name, and must agree with its offsets; a
+    Connect sink's group is named by its connector, which has an API of its own for offsets (KIP-875). Both are
+    recognised as far as the brokers show it: an Empty group of an application without such topics looks like any
+    other. Flink and Spark restore from their own checkpoints whatever is committed: nothing on a broker tells.
+    """
+    name = "kind"
+    involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
+    groups = [survey.groups[group] for group in sorted(involved)]
+    share = [group.group for group in groups if group.group_type == "share"]
+    if share:
+        reason = f"{some(share)} is a share group, which has no committed offsets (KIP-932)"
+        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
+    internal = [topic for topic in survey.surroundings.topic_names if topic.endswith(_INTERNAL)]
+    found = [f"{group.group} {other}" for group in groups if (other := _other_kind(group, internal))]
+    if not found:
+        return Check(name=name, verdict=Verdict.PASS, reason="plain consumer groups, as far as the brokers show it")
+    if not options.any_kind:
+        reason = f"{some(found, most=3)}; --any-kind takes them for plain consumer groups"
+        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
+    return Check(name=name, verdict=Verdict.WARN, reason=f"{some(found, most=3)}; taken for plain consumer groups")
+
+
+def _other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
+    if group.group_type == "streams" or group.assignor == "stream":
+        return "is a Kafka Streams application's"
+    if group.exists and not group.is_consumer_group:
+        return f"is not a consumer group but {group.group_type} {group.protocol_type}".rstrip()
+    if group.group.startswith("connect-") or any(
+        member.client_id.startswith("connector-consumer-") for member in group.members
+    ):
+        return "is a Connect sink's"
+    topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
+    return f"is a Kafka Streams application's: there is topic {some(topics, most=1)}" if topics else None

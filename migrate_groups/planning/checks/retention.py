@@ -1,0 +1,52 @@
+"""When the new offsets expire, if nobody starts their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
+from migrate_groups.planning.plan import Action, Change, Check, Verdict
+from migrate_groups.planning.survey import Survey
+from migrate_groups.text import counted, some
+
+_SHORT = timedelta(days=1)
+
+
+def retention(changes: Sequence[Change], survey: Survey) -> Check:
+    """Offsets of a group that nobody starts expire after ``offsets.retention.minutes`` (KIP-211).
+
+    In a group made by the write, and in an Empty KIP-848 one, they do so partition by partition, from each commit's own
+    time. In a classic group that once had members they do from when the last one left: altering does not restart that
+    clock, and nobody can ask where it stands (all measured).
+    """
+    name = "retention"
+    kept = survey.surroundings.offsets_retention
+    if kept is None:
+        reason = "not known: the brokers tell it with DescribeConfigs on the cluster only; Kafka's default is 7 days"
+        return Check(name=name, verdict=Verdict.PASS, reason=reason)
+    targets = sorted({change.group for change in changes})
+    started = [group for group in targets if _counts_from_last_member(survey.groups[group])]
+    if started:
+        reason = (
+            f"{some(started)} had members: its offsets, the new ones too, expire {_duration(kept)} "
+            "after the last one left; start it soon"
+        )
+        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+    unchanged = sum(change.action is Action.UNCHANGED for change in changes)
+    earlier = f"; {counted(unchanged, 'unchanged offset')} {_duration(kept)} after they were committed"
+    reason = f"the new offsets expire in {_duration(kept)} if nobody starts the group" + (earlier if unchanged else "")
+    return Check(name=name, verdict=Verdict.WARN if kept < _SHORT else Verdict.PASS, reason=reason)
+
+
+def _counts_from_last_member(group: GroupDescription) -> bool:
+    # A classic group keeps the protocol type of its last member; one that never had any has none (measured).
+    return group.group_type == "classic" and group.protocol_type in ("consumer", HOLD_PROTOCOL_TYPE)
+
+
+def _duration(time: timedelta) -> str:
+    minutes = time // timedelta(minutes=1)
+    for unit, size in (("day", 24 * 60), ("hour", 60)):
+        if minutes and minutes % size == 0:
+            return counted(minutes // size, unit)
+    return counted(minutes, "minute")

@@ -1,0 +1,181 @@
+"""Checks of the groups that hand over: the same cluster and topics, stopped, and not moved since the snapshot."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.survey import Survey
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import counted, some
+
+# Nobody can tell such a member from a live one (measured).
+_LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
+
+
+def cluster(rows: Sequence[Row], survey: Survey) -> Check:
+    """The offsets were read on this cluster: on another one the same offset is another record."""
+    others = {row.cluster_id for row in rows if row.cluster_id not in (None, survey.cluster_id)}
+    if others:
+        return _refuse(
+            "cluster", f"the file is from cluster {some(sorted(map(str, others)))}, this is {survey.cluster_id}"
+        )
+    if any(row.cluster_id is None for row in rows):
+        return _warn("cluster", "the file does not say which cluster its offsets are from")
+    return _passed("cluster", f"the file is from this cluster, {survey.cluster_id}")
+
+
+def hand_over(rows: Sequence[Row]) -> Check:
+    """Say where rows claim no source group: then nobody is asked whether somebody still consumes."""
+    sources = {row.source_group for row in rows if row.source_group is not None}
+    without = sum(row.source_group is None for row in rows)
+    if not rows:
+        return _refuse("hand-over", "the file has no offsets")
+    if without:
+        return _warn("hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked")
+    return _passed("hand-over", f"handed over by {some(sources)}")
+
+
+def stopped(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """Every source group is Empty, or Stable with nobody assigned or subscribed to the moved topics.
+
+    One that does not exist has no member either: ``vanished = "restore"`` hands over what it had committed.
+    """
+    topics: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row.source_group is not None:
+            topics[row.source_group].add(row.topic)
+    missing = [group for group in topics if not survey.groups[group].exists]
+    if missing and options.vanished == "refuse":
+        return _refuse("stopped", f"source group {some(missing)} does not exist")
+    reasons = [
+        f"{group}: {reason}"
+        for group, moved in sorted(topics.items())
+        if group not in missing
+        for reason in running(survey.groups[group], moved)
+    ]
+    if reasons:
+        return Check(name="stopped", verdict=Verdict.PENDING, reason=some(reasons, most=3))
+    return _passed("stopped", "nobody holds the moved topics" if topics else "no source group")
+
+
+def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
+    """Return why a group still consumes these topics (None: any); empty where it has stopped.
+
+    By topic, any state but Stable and Empty means wait: KIP-848 members that are revoking show a topic nowhere and
+    still commit it, and classic ones that rebalance show no subscriptions (measured). So does a Stable group whose
+    members, or what they hold, can't be seen.
+    """
+    if group.stopped:
+        return []
+    if topics is None or group.state != "Stable" or not group.members or not group.is_consumer_group:
+        holders = group.members
+        lead = f"is {group.state}" + (f" with {counted(len(holders), 'member')}" if holders else "")
+    else:
+        holders = tuple(member for member in group.members if member.topics & topics)
+        lead = f"{counted(len(holders), 'member')} still assigned or subscribed to {some(topics)}"
+        if not holders:
+            return []
+    if holders:
+        lead += f" ({some([describe_member(member) for member in holders], most=3)}; {_LINGERS})"
+    return [lead]
+
+
+def describe_member(member: Member) -> str:
+    """Return who a member is, in the words that a person can find it by, and the topics that it is on."""
+    static = f", static {member.group_instance_id}" if member.group_instance_id else ""
+    topics = f" on {some(member.topics, most=2)}" if member.topics else ""
+    return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}"
+
+
+def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
+    """What the source groups have committed is what the snapshot holds; what they no longer have is for `vanished`."""
+    moved = {}  # by partition of a source: several targets may get the same one
+    for row in rows:
+        if row.source_group is None:
+            continue
+        now = survey.committed[row.source_group].get(row.topic_partition)
+        if now is not None and now.offset != row.offset:
+            moved[row.source_group, row.topic_partition] = f"{row.topic_partition} {_from_to(row.offset, now.offset)}"
+    if not moved:
+        return _passed("not moved", "the source groups stand where the snapshot saw them")
+    examples = some(moved.values(), most=3)
+    reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
+    live = any(not survey.groups[row.source_group].stopped for row in rows if row.source_group is not None)
+    return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
+
+
+def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
+    """What the source groups had committed, they still have.
+
+    Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
+    group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds. What the run that is resumed
+    has handed over already is handed over again.
+    """
+    entries = receipt.hand_over.entries if receipt.hand_over else ()
+    handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
+    missing = [
+        row
+        for row in rows
+        if row.source_group is not None
+        and row.offset is not None
+        and survey.committed[row.source_group].get(row.topic_partition) is None
+    ]
+    if not missing:
+        return _passed("vanished", "no commit has expired since the snapshot")
+    gone = {(row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}" for row in missing}
+    found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
+    new = any(
+        (known := handed_over.get((row.group or "", row.topic, row.partition))) is None or known.offset != row.offset
+        for row in missing
+    )
+    if new and options.vanished == "refuse":
+        return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
+    return _warn("vanished", f"{found}; handed over all the same")
+
+
+def way_back(source: str, rows: Sequence[Row], own: Collection[str], options: WriteOptions) -> Check:
+    """Say how a hand-back works where the source group lives on: brokers take offsets for a group without members only.
+
+    ``own``: all topics of the source group, of which the rows hold those that are moved.
+    """
+    stay = set(own) - {row.topic for row in rows}
+    if not stay:
+        return _passed("way back", f"nothing stays with {source}")
+    reason = (
+        f"{some(stay)} stays with {source}: a hand-back needs all members of {source} to stop, for "
+        f"{options.settle:g} s to settle, and the seconds that reading and writing take; a rollback before the new "
+        "groups start does not"
+    )
+    return _warn("way back", reason)
+
+
+def same_topics(rows: Sequence[Row], survey: Survey) -> Check:
+    """Every topic exists, and is the one that the snapshot saw: a recreated one starts again at offset 0 (KIP-516)."""
+    gone = {row.topic for row in rows if row.topic not in survey.topics}
+    if gone:
+        return _refuse("topics", f"topic {some(gone)} does not exist")
+    recreated = {row.topic for row in rows if row.topic_id and row.topic_id != survey.topics[row.topic].topic_id}
+    if recreated:
+        return _refuse("topics", f"topic {some(recreated)} was deleted and created again since the snapshot")
+    return _passed("topics", f"{counted(len({row.topic for row in rows}), 'topic')}, as in the snapshot")
+
+
+def _from_to(before: int | None, now: int) -> str:
+    return f"nothing → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
+
+
+def _passed(name: str, reason: str) -> Check:
+    return Check(name=name, verdict=Verdict.PASS, reason=reason)
+
+
+def _warn(name: str, reason: str) -> Check:
+    return Check(name=name, verdict=Verdict.WARN, reason=reason)
+
+
+def _refuse(name: str, reason: str) -> Check:
+    return Check(name=name, verdict=Verdict.REFUSE, reason=reason)

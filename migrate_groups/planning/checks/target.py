@@ -1,0 +1,77 @@
+"""Checks of the groups that are written: nobody runs in them, and what they have already committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Check, Verdict
+from migrate_groups.planning.propose import absent_partitions, wanted
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.survey import Survey
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import counted, some
+
+_TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka 2.16 leaves these out at a group id's beginning (measured)
+
+
+def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+    """Every target is missing or Empty, and no source: the coordinator refuses groups with members (error 25)."""
+    targets = sorted({row.group for row in rows if row.group is not None})
+    both = sorted(set(targets) & {row.source_group for row in rows if row.source_group is not None})
+    if both and not options.restore:
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=f"group {some(both)} is source and target")
+    trimmed = [group for group in targets if group[:1] in _TRIMMED or "\0" in group]
+    if trimmed and options.witness != "none":
+        reason = (
+            f"{some([ascii(group) for group in trimmed])}: white space at a name's beginning, or a NUL in it: the "
+            "second client would look at another group; choose another name"
+        )
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=reason)
+    described = [survey.groups[group] for group in targets]
+    live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
+    if live:
+        reason = f"{some(live, most=3)}; stop its members: offsets are written to groups without members only"
+        return Check(name="targets", verdict=Verdict.REFUSE, reason=reason)
+    new = [group.group for group in described if not group.exists]
+    reason = f"{some(new)} will be created: check the spelling" if new else f"{some(targets)} Empty"
+    return Check(name="targets", verdict=Verdict.PASS, reason=reason)
+
+
+def existing_offsets(
+    rows: Sequence[Row],
+    changes: Sequence[Change],
+    survey: Survey,
+    options: WriteOptions,
+    receipt: Receipt,
+) -> Check:
+    """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
+
+    That holds for partitions that get nothing as well: their new group would start at what it has. What this
+    run wrote itself, or left there when it was handed back, is replaced without a question if nobody has moved it.
+    """
+    own = receipt.own_writes()
+    differing = []
+    for row in [*rows, *absent_partitions(rows, survey)]:
+        before = survey.committed[row.group].get(row.topic_partition) if row.group else None
+        if before is None:
+            continue
+        after = wanted(row, survey, options)
+        ours = after is not None and before in own.get((row.group or "", row.topic, row.partition), ())
+        if not ours and (after is None or before.offset != after.offset):
+            instead = f"not {after.offset}" if after else "and is left there"
+            differing.append(f"{row.group} {row.topic_partition} is at {before.offset}, {instead}")
+    if not differing:
+        same = sum(change.before is not None for change in changes)
+        return Check(
+            name="existing offsets",
+            verdict=Verdict.PASS,
+            reason=f"{counted(same, 'partition')} as wanted already" if same else "the targets have none",
+        )
+    found = f"{counted(len(differing), 'partition')} with another offset: {some(differing, most=3)}"
+    if options.on_existing == "refuse":
+        advice = "--on-existing forward moves them forward only, --on-existing overwrite replaces them"
+        return Check(name="existing offsets", verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
+    deed = "moved forward only" if options.on_existing == "forward" else "overwritten"
+    return Check(name="existing offsets", verdict=Verdict.WARN, reason=f"{found}; {deed}")

@@ -1,0 +1,69 @@
+"""What happened to a plan's partitions since it was made: the reasons why it is stale."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.survey import Survey
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import counted
+
+Reasons = Mapping[tuple[str, str, int], list[str]]
+
+
+def drift(approved: Plan, now: Plan, rows: Sequence[Row], survey: Survey, *, resuming: bool = False) -> Reasons:
+    """Return why partitions are not as they were when the plan was made, by group, topic and partition.
+
+    ``now``: the plan made again from the same ``rows``, with the facts in ``survey``. ``resuming``: what stands where
+    the plan would put it is the plan's own doing, by a run that did not end. Empty: the plan still holds.
+    """
+    reasons: dict[tuple[str, str, int], list[str]] = defaultdict(list)
+    current = {change.order: change for change in now.changes}
+    for change in approved.changes:
+        found = current.pop(change.order, None)
+        if not (resuming and found and found.before == change.after):
+            reasons[change.order] += _target(change, found) + _out_of_range(change, survey)
+    for order in current:
+        reasons[order].append("not in the plan")
+    for row in rows:
+        if row.group is not None and row.source_group is not None:
+            reasons[row.group, row.topic, row.partition] += _source(row, row.source_group, survey, approved.options)
+    return {order: why for order, why in reasons.items() if why}
+
+
+def _target(approved: Change, now: Change | None) -> list[str]:
+    if now is None:
+        return ["nothing would be written any more"]
+    if now.before != approved.before:
+        return [f"target {_offset(approved.before)} → {_offset(now.before)}"]
+    if now.after != approved.after:
+        return [f"to be written {_offset(approved.after)} → {_offset(now.after)}"]
+    return []
+
+
+def _source(row: Row, group: str, survey: Survey, options: WriteOptions) -> list[str]:
+    committed = survey.committed[group].get(row.topic_partition)
+    expired = committed is None and options.vanished == "restore"
+    if expired or (committed and committed.offset) == row.offset:
+        return []
+    return [f"source {group} {_offset(row.committed)} → {_offset(committed)}"]
+
+
+def _out_of_range(change: Change, survey: Survey) -> list[str]:
+    if change.after is None or change.action is Action.UNCHANGED:
+        return []
+    bounds = survey.bounds.get(change.topic_partition)
+    if bounds is None:
+        return ["its log is gone, or has no leader"]
+    offset = change.after.offset
+    if offset < bounds.start:
+        return [f"{offset} is below the log's start {bounds.start}: {counted(bounds.start - offset, 'record')} gone"]
+    return [f"{offset} is beyond the log's end {bounds.end}"] if offset > bounds.end else []
+
+
+def _offset(committed: CommittedOffset | None) -> str:
+    return "nothing" if committed is None else str(committed.offset)

@@ -1,0 +1,79 @@
+"""What differs between a plan that was reviewed and the one of now: not the offsets, which move meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from msgspec import structs
+
+from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State
+
+
+def intent_differences(approved: Plan, now: Plan) -> list[str]:
+    """Return each difference in cluster, options, and which topic partitions go from which group to which.
+
+    Empty where the intent hashes are equal. A whole topic is one difference, for instance one that a glob now catches.
+    """
+    if approved.intent == now.intent:
+        return []
+    differences = []
+    if approved.cluster_id != now.cluster_id:
+        differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
+    chosen = asdict(now.options)
+    differences += [
+        f"option {name} was {value}, is {chosen[name]}"
+        for name, value in asdict(approved.options).items()
+        if value != chosen[name]
+    ]
+    before, after = _moves(approved), _moves(now)
+    for key in sorted(before.keys() | after.keys()):
+        source, group, topic = key
+        move = f"topic {topic} from {source or 'nowhere'} to {group}"
+        gone, added = before.get(key, set()) - after.get(key, set()), after.get(key, set()) - before.get(key, set())
+        if key not in before:
+            differences.append(f"{move} is new")
+        elif key not in after:
+            differences.append(f"{move} is not moved now")
+        else:
+            differences += [f"{move}: partition {number} is new" for number in sorted(added)]
+            differences += [f"{move}: partition {number} is not moved now" for number in sorted(gone)]
+    return differences
+
+
+def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
+    """Return each difference, as `intent_differences`, between a run and a plan that is to resume it.
+
+    Partitions that were added to its topics since are no difference, nor is a commit that the source group has made on
+    one of them by now, nor a partition that was taken back and is moved again. Empty where there is nothing to resume.
+    """
+    deed = receipt.hand_over
+    if deed is None:
+        return []
+    origins = deed.origins()
+    known = {entry.change.order for entry in deed.entries}
+    taken_back = {order for order, lane in receipt.lanes.items() if lane.state in (State.UNDONE, State.HANDED_BACK)}
+    changes = tuple(
+        _with_source(change, origins.get(change.order[:2], frozenset()))
+        for change in now.changes
+        if change.order in known or (change.order[:2] not in origins and change.order not in taken_back)
+    )
+    then = Plan(
+        cluster_id=deed.cluster_id,
+        options=deed.options,
+        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in deed.entries),
+        checks=(),
+    )
+    return intent_differences(then, replace(now, changes=changes))
+
+
+def _with_source(change: Change, sources: frozenset[str]) -> Change:
+    return structs.replace(change, source_group=min(sources)) if change.source_group is None and sources else change
+
+
+def _moves(plan: Plan) -> dict[tuple[str, str, str], set[int]]:
+    moves: dict[tuple[str, str, str], set[int]] = {}
+    for change in plan.changes:
+        moves.setdefault((change.source_group or "", change.group, change.topic), set()).add(change.partition)
+    return moves

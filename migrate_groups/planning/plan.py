@@ -1,0 +1,148 @@
+"""The plan: what would be written, partition by partition, and the verdict of every check."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+
+import msgspec
+from msgspec import structs
+
+from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+
+
+class Action(StrEnum):
+    """What a change does to a committed offset."""
+
+    CREATE = "create"
+    MOVE = "move"
+    DELETE = "delete"
+    UNCHANGED = "unchanged"
+
+
+class Change(ManyTimes, frozen=True, kw_only=True):
+    """One partition of one group: what is committed now, and what will be. None: nothing is committed.
+
+    source_group: the group that hands over; None where the offset is simply set. source_committed: what that group had
+    committed when its offsets were read, None where nothing; ``after`` differs from it only where an option replaced
+    the offset.
+    """
+
+    source_group: str | None
+    group: str
+    topic: str
+    partition: int
+    before: CommittedOffset | None
+    after: CommittedOffset | None
+    source_committed: CommittedOffset | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def action(self) -> Action:
+        """What the change does."""
+        before, after = self.before, self.after
+        if before == after:
+            return Action.UNCHANGED
+        if before is None:
+            return Action.CREATE
+        return Action.MOVE if after is not None else Action.DELETE
+
+    @property
+    def handed_over_at(self) -> int | None:
+        """The offset at which the source group stopped: what it commits beyond that is processed twice."""
+        stopped = self.source_committed or self.after
+        return None if stopped is None else stopped.offset
+
+    @property
+    def inverse(self) -> Change:
+        """The change that undoes this one: it restores what was there, and claims no source group."""
+        return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
+
+    @property
+    def order(self) -> tuple[str, str, int]:
+        """The order of changes in a plan: group, topic, partition."""
+        return self.group, self.topic, self.partition
+
+
+class Verdict(StrEnum):
+    """What a check found. ``pending`` must hold at the write and can't hold yet; there it refuses."""
+
+    PASS = "pass"  # noqa: S105  no password
+    WARN = "warn"
+    PENDING = "pending"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The verdict of a named check; ``reason`` says what was found and, where there is one, the option to overrule."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A deterministic list of changes, sorted by group, topic and partition, with its checks.
+
+    topic_ids: of the topics when the plan was made, as far as known (KIP-516).
+    """
+
+    cluster_id: str
+    options: WriteOptions
+    changes: tuple[Change, ...]
+    checks: tuple[Check, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def intent(self) -> str:
+        """Hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
+        moves = [(change.source_group, *change.order) for change in self.changes]
+        return _hash(self.cluster_id, self.options, moves)
+
+    @cached_property
+    def content(self) -> str:
+        """Hash of everything that would be written, offsets included; binds a plan made for a stopped group."""
+        return _hash(self.cluster_id, self.options, self.changes)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all checks."""
+        return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
+
+    def to_write(self) -> tuple[Change, ...]:
+        """Return the changes that differ from what is there."""
+        return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)
+
+    def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
+        """Return the checks that forbid the write; at the write the pending ones do as well."""
+        forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
+        return tuple(check for check in self.checks if check.verdict in forbidding)
+
+    def provisional(self, names: Collection[str]) -> Plan:
+        """Return the plan with what these checks refuse as pending: it is made again once the groups have stopped."""
+        checks = tuple(
+            replace(check, verdict=Verdict.PENDING)
+            if check.name in names and check.verdict is Verdict.REFUSE
+            else check
+            for check in self.checks
+        )
+        return replace(self, checks=checks)
+
+
+def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return the changes in a plan's order."""
+    return tuple(sorted(changes, key=lambda change: change.order))
+
+
+def _hash(*values: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()

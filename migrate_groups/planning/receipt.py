@@ -1,0 +1,371 @@
+"""The receipt: the record of a run. Each write to the cluster is a deed in it, with the pre-image of each partition."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from msgspec import structs
+
+from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.model.partitions import CommittedOffset, ManyTimes
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.run_states import State, Step, Verb, advice, after, step
+from migrate_groups.text import some
+
+Order = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+class Outcome(StrEnum):
+    """What became of a change. A partition that nobody answered for is ``unknown``, never a success."""
+
+    CONFIRMED = "confirmed"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    NOT_ATTEMPTED = "not attempted"
+
+
+class Entry(ManyTimes, frozen=True, kw_only=True):
+    """One change (its ``before`` is the pre-image), its outcome, the number of attempts, and why it failed.
+
+    own: offsets that interrupted earlier runs of this migration wrote, or may have written, and what this run wrote
+    where it is refused all the same. They are nobody else's commit.
+    """
+
+    change: Change
+    outcome: Outcome
+    attempts: int = 0
+    error: str = ""
+    own: tuple[CommittedOffset | None, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the partition was read back as asked for."""
+        return self.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+
+    @property
+    def written(self) -> tuple[CommittedOffset | None, ...]:
+        """What this run and those that it resumes wrote there, or may have written.
+
+        An entry that is not attempted yet counts: the run may have been killed before it could record the answer.
+        """
+        if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
+            return self.own
+        return *self.own, self.change.after
+
+    def refused(self, error: str, *, sent: bool = False) -> Entry:
+        """Return the entry as refused; ``sent``: its offset may have been in place all the same."""
+        own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
+        return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """One write to the cluster, with one entry for each change of its plan, in the plan's order.
+
+    number: counts the deeds of a receipt from 1; clocks jump, so that no time orders them. topic_ids: by topic, as far
+    as known (KIP-516); a way back refuses a topic that was created again. moved: what a group that must no longer
+    consume did after its offsets were read; those records are processed twice. remarks: what a person must know
+    besides, for instance that one client alone confirmed.
+    """
+
+    number: int = 1
+    verb: Verb = Verb.HAND_OVER
+    cluster_id: str
+    options: WriteOptions
+    intent: str
+    content: str
+    started_at: datetime
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    entries: tuple[Entry, ...]
+    moved: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Deed:
+        """Return the deed of a plan before its first request."""
+        return Deed(
+            number=number,
+            verb=verb,
+            cluster_id=plan.cluster_id,
+            options=plan.options,
+            intent=plan.intent,
+            content=plan.content,
+            started_at=started_at,
+            topic_ids=plan.topic_ids,
+            entries=tuple(
+                Entry(
+                    change=change,
+                    outcome=Outcome.UNCHANGED if change.action is Action.UNCHANGED else Outcome.NOT_ATTEMPTED,
+                )
+                for change in plan.changes
+            ),
+        )
+
+    def resuming(self, earlier: Mapping[Order, Entry]) -> Deed:
+        """Return the deed as the continuation of what earlier runs of the same migration wrote.
+
+        What those runs asked for keeps its pre-image: the offset that is committed now may be such a run's own write,
+        also where it was killed before it could record that. What is in place is unknown until it is read back, and is
+        not written again.
+        """
+        return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
+
+    def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """Return the source groups by target group and topic; a partition that was added since has its topic's."""
+        claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+        for entry in self.entries:
+            claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
+        return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
+
+    def handed_over(self) -> tuple[Change, ...]:
+        """Return the changes of topics that a source group hands over, each with that group as its source."""
+        origins = self.origins()
+        return tuple(
+            entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
+            for entry in self.entries
+            for source in origins[entry.change.group, entry.change.topic]
+            if entry.change.source_group in (None, source)
+        )
+
+    def updated(self, entries: Iterable[Entry]) -> Deed:
+        """Return the deed with these entries in place of its own for the same partitions."""
+        new = {entry.change.order: entry for entry in entries}
+        if not new:
+            return self
+        return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
+
+    def remarked(self, remark: str) -> Deed:
+        """Return the deed with this remark added, once."""
+        return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
+
+    def with_moved(self, reasons: Iterable[str]) -> Deed:
+        """Return the deed with these reasons added, each once."""
+        return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
+
+    def count(self) -> Mapping[Outcome, int]:
+        """Return how many entries have each outcome."""
+        return Counter(entry.outcome for entry in self.entries)
+
+    @cached_property
+    def failed(self) -> tuple[Entry, ...]:
+        """The entries that are neither confirmed nor unchanged."""
+        return tuple(entry for entry in self.entries if not entry.settled)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each partition is as it was asked for, and no group has moved that must not."""
+        return not (self.failed or self.moved)
+
+    @property
+    def wrote_nothing(self) -> bool:
+        """Whether every offset was in place before, written by somebody else."""
+        return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One partition of a target group in the record of a run.
+
+    entry: of the hand-over that counts, the last one. sources: the groups that handed over its topic. deed: the number
+    of the deed that set the state. left: the target's committed offset when it was handed back.
+    """
+
+    state: State
+    entry: Entry
+    sources: frozenset[str]
+    deed: int
+    left: CommittedOffset | None = None
+
+    def step(self, verb: Verb) -> Step:
+        """Return what a verb does with the partition."""
+        return step(self.state, verb)
+
+    def takes(self, verb: Verb, *steps: Step) -> bool:
+        """Return whether a verb does one of these steps with the partition."""
+        return step(self.state, verb) in steps
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The deeds of a run, the oldest first, and what follows from them for each partition."""
+
+    deeds: tuple[Deed, ...] = ()
+
+    @cached_property
+    def lanes(self) -> Mapping[Order, Lane]:
+        """The partitions of the target groups, by group, topic and partition, folded from the deeds."""
+        lanes: dict[Order, Lane] = {}
+        for deed in self.deeds:
+            fold = _fold_hand_over if deed.verb is Verb.HAND_OVER else _fold_way_back
+            fold(lanes, deed)
+        return lanes
+
+    @cached_property
+    def hand_over(self) -> Deed | None:
+        """The hand-over that a `migrate` resumes: what is written, or being written, and was not taken back since."""
+        deeds = [deed for deed in self.deeds if deed.verb is Verb.HAND_OVER]
+        going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
+        if not going_on:
+            return None
+        refused = {
+            order: lane
+            for order, lane in self.lanes.items()
+            if lane.state is State.NEW and lane.deed == deeds[-1].number
+        }
+        return replace(deeds[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
+
+    def to_judge(self) -> Deed:
+        """Return the hand-over that `reconcile` and `audit` judge.
+
+        Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or all was taken
+        back.
+        """
+        states = _by_state(self.lanes)
+        for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
+            if places := states.get(state):
+                raise Undetermined(f"nothing to judge yet: {some(places)}: {advice(state)}")
+        for state in (State.UNDONE, State.HANDED_BACK):
+            if places := states.get(state):
+                raise Refused(f"nothing to judge: {some(places)}: {advice(state)}")
+        judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
+        if not judged:
+            raise Refused("nothing to judge: this run wrote nothing")
+        last = max(deed.number for deed in self.deeds if deed.verb is Verb.HAND_OVER)
+        judged |= {order: lane for order, lane in self.lanes.items() if lane.deed == last}
+        return replace(self.deeds[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
+
+    def refusals(self, verb: Verb) -> list[str]:
+        """Return why a verb is refused, by state with its partitions; empty where the record allows it."""
+        refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
+        return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
+
+    def is_done(self, verb: Verb) -> bool:
+        """Return whether a verb has done all its work already."""
+        steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
+        return steps == {Step.NO_OP}
+
+    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Deed:
+        """Return the deed of a plan before its first request: a new one, or the last one where that is resumed."""
+        deed = Deed.of(plan, started_at, verb, number=len(self.deeds) + 1)
+        resumed = self.deeds[-1] if self.deeds and self.deeds[-1].verb is verb else None
+        earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
+        if earlier is None:
+            return deed
+        deed = deed.resuming({entry.change.order: entry for entry in earlier.entries})
+        if resumed is None:
+            return deed
+        planned = {entry.change.order for entry in deed.entries}
+        kept = [
+            entry
+            for entry in resumed.entries
+            if entry.change.order not in planned and (entry.settled or verb is Verb.HAND_OVER)
+        ]
+        entries = sorted((*deed.entries, *kept), key=lambda entry: entry.change.order)
+        return replace(deed, number=resumed.number, entries=tuple(entries))
+
+    def with_deed(self, deed: Deed) -> Receipt:
+        """Return the receipt with this deed added, or in place of the one with its number."""
+        return Receipt((*self.deeds[: deed.number - 1], deed, *self.deeds[deed.number :]))
+
+    def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
+        """Return what this run wrote to each partition of a target, or may have written, and what it left there."""
+        return {
+            order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
+            for order, lane in self.lanes.items()
+            if lane.state is State.HANDED_BACK or lane.takes(Verb.HAND_OVER, Step.RESUME)
+        }
+
+    def moved_since(self, plan: Plan) -> list[str]:
+        """Return the partitions of a plan that have another offset, or none, than this run saw or confirmed there.
+
+        Also where what was there before the run is there again: how far the group had gone by then is not known.
+        """
+        planned = {change.order: change for change in plan.changes}
+        return [
+            f"{entry.change.group} {entry.change.topic_partition}"
+            for entry in (self.hand_over.entries if self.hand_over else ())
+            if entry.settled
+            and (change := planned.get(entry.change.order))
+            and change.before not in entry.written
+            and not (entry.outcome is Outcome.UNCHANGED and change.before == entry.change.before)
+        ]
+
+
+NOTHING_WRITTEN = Receipt()
+"""The record of a run before its first deed."""
+
+
+def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
+    """Return the partitions in each state, as a person reads them."""
+    states: dict[State, list[str]] = defaultdict(list)
+    for (group, topic, number), lane in lanes.items():
+        states[lane.state].append(f"{group} {topic}-{number}")
+    return states
+
+
+def _fold_hand_over(lanes: dict[Order, Lane], deed: Deed) -> None:
+    origins = deed.origins()
+    for entry in deed.entries:
+        change = entry.change
+        # What the brokers refused leaves the state as it was; an offset that was in place for a moment was handed over.
+        if entry.outcome is Outcome.REFUSED:
+            state = State.HANDED_OVER if entry.own else State.NEW
+        else:
+            state = after(deed.verb, settled=entry.settled)
+        sources = origins[change.group, change.topic]
+        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, deed=deed.number)
+
+
+def _fold_way_back(lanes: dict[Order, Lane], deed: Deed) -> None:
+    of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
+    for order in lanes:
+        of_partition[order[1:]].append(order)
+    for entry in deed.entries:
+        change = entry.change
+        if entry.outcome is Outcome.REFUSED:
+            continue
+        state = after(deed.verb, settled=entry.settled)
+        if deed.verb is Verb.HAND_BACK:
+            order = (change.source_group or "", change.topic, change.partition)
+            lane = lanes.get(order) or _added_since(change, deed.number)
+            lanes[order] = replace(lane, state=state, deed=deed.number, left=change.source_committed)
+            continue
+        for order in of_partition[change.topic, change.partition]:
+            if _is_about(change, deed.verb, order, lanes[order]):
+                lanes[order] = replace(lanes[order], state=state, deed=deed.number)
+
+
+def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
+    """Return whether a rollback's or a clean-up's change is about this partition of a target."""
+    if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
+        return False
+    if verb is Verb.ROLLBACK:  # a change that restores the source group names the target that it is from
+        return change.order == order and change.source_group is None
+    return change.group in lane.sources
+
+
+def _added_since(change: Change, deed: int) -> Lane:
+    """Return the lane of a partition that was added to a handed-over topic after the hand-over."""
+    moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
+    entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
+    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), deed=deed)
+
+
+def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
+    if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
+        return entry  # somebody else's commit, and the pre-image
+    change = structs.replace(entry.change, before=earlier.change.before)
+    own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
+    if entry.outcome is not Outcome.UNCHANGED:
+        return structs.replace(entry, change=change, own=own)
+    if change.action is Action.UNCHANGED:
+        return entry
+    return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)

@@ -1,0 +1,53 @@
+"""Name the groups that a snapshot's offsets are written to (``apply --to-group``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.snapshots.snapshot import Snapshot, concatenate
+from migrate_groups.text import is_unicode, some
+
+
+def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> Snapshot:
+    """Return the rows with the group that each is written to.
+
+    With ``to_groups``, a row's own group becomes its source group, the claim that it hands over; offsets that belong
+    to no group yet claim none. Raises `UsageError` where a group must be named, or several are without ``fan_out``;
+    `InvalidInput` where the file holds a group's own snapshot, which only ``restore`` writes back.
+    """
+    snapshot.at_one_moment()
+    if "" in to_groups:
+        raise UsageError("--to-group is empty; name a group")
+    if not all(map(is_unicode, to_groups)):
+        raise UsageError("--to-group is no UTF-8 text; Kafka has no such name")
+    if len(to_groups) > 1 and not fan_out:
+        raise UsageError(
+            f"several target groups ({some(to_groups)}) would each process every record; pass --fan-out if you mean it"
+        )
+    if not to_groups:
+        return _as_named(snapshot, restore=restore)
+    table = snapshot.table
+    source = pc.coalesce(table["source_group"], table["group"])
+    named = concatenate(
+        snapshot.replace(group=pa.scalar(group, pa.string()), source_group=source) for group in to_groups
+    )
+    return named.at_one_moment()
+
+
+def _as_named(snapshot: Snapshot, *, restore: bool) -> Snapshot:
+    table = snapshot.table
+    if table["group"].null_count:
+        raise UsageError("the file's offsets belong to no group yet; name the group with --to-group")
+    # What `snapshot` wrote knows the state of its group; a reset file and a rewind do not.
+    own = table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))
+    if own.num_rows and not restore:
+        groups = some(sorted(set(own["group"].to_pylist())))
+        raise InvalidInput(
+            f"the file is the snapshot of group {groups} itself; split it, name a new group with --to-group, "
+            "or write it back to the same group with --restore"
+        )
+    return snapshot

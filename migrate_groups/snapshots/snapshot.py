@@ -1,0 +1,251 @@
+"""The table that every verb takes or gives: committed offsets of groups at a moment, with the log's ends.
+
+One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Columnar
+(pyarrow), since a snapshot may have a million rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import starmap
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import astuple
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
+from migrate_groups.text import some
+
+SCHEMA = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("taken_at", pa.timestamp("us", tz="UTC")),
+        pa.field("group", pa.string()),
+        pa.field("source_group", pa.string()),
+        pa.field("group_state", pa.string()),
+        pa.field("group_type", pa.string()),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("log_start_offset", pa.int64()),
+        pa.field("log_end_offset", pa.int64()),
+    ]
+)
+COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+OLDEST_UNCONSUMED = pa.field("oldest_unconsumed_at", pa.timestamp("us", tz="UTC"))
+"""A further, last column, of snapshots that were asked for it: when the oldest record left to read was stamped."""
+_ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
+
+
+class Row(ManyTimes, frozen=True, kw_only=False):
+    """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order, and `OLDEST_UNCONSUMED`.
+
+    offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group
+    yet. source_group: where the offset came from, a hand-over claim; None means "set these offsets".
+    oldest_unconsumed_at: None where no record is left to read, nothing is committed, or nobody asked.
+    """
+
+    cluster_id: str | None
+    taken_at: datetime | None
+    group: str | None
+    source_group: str | None
+    group_state: str | None
+    group_type: str | None
+    topic: str
+    topic_id: str | None
+    partition: int
+    offset: int | None
+    leader_epoch: int | None
+    metadata: str
+    log_start_offset: int | None
+    log_end_offset: int | None
+    oldest_unconsumed_at: datetime | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the row is about."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def committed(self) -> CommittedOffset | None:
+        """What is committed, None where nothing is."""
+        if self.offset is None:
+            return None
+        return CommittedOffset(offset=self.offset, leader_epoch=self.leader_epoch, metadata=self.metadata)
+
+    @property
+    def lag(self) -> int | None:
+        """Records between the committed offset and the log end; None where either is unknown: no commit is no lag."""
+        if self.offset is None or self.log_end_offset is None:
+            return None
+        return self.log_end_offset - self.offset
+
+    @property
+    def time_lag(self) -> timedelta | None:
+        """The age of the oldest record left to read when the snapshot was taken; None where it is not known."""
+        if self.oldest_unconsumed_at is None or self.taken_at is None:
+            return None
+        return max(timedelta(0), self.taken_at - self.oldest_unconsumed_at)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Snapshot:
+    """A table with `SCHEMA`, sorted by group, topic, partition and moment; snapshots put together are a history.
+
+    The table has the column `OLDEST_UNCONSUMED` where somebody asked for it.
+    """
+
+    table: pa.Table
+
+    @staticmethod
+    def of(table: pa.Table) -> Snapshot:
+        """Return a snapshot of a table with `SCHEMA`'s columns and types.
+
+        Raises `InvalidInput` where a row stands twice: same cluster, moment, group, source group, topic and partition.
+        """
+        asked = OLDEST_UNCONSUMED.name in table.column_names
+        schema = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
+        snapshot = Snapshot(table.select(schema.names).cast(schema).sort_by(_ORDER))
+        snapshot._refuse_duplicates(
+            ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"], "stands twice"
+        )
+        return snapshot
+
+    @staticmethod
+    def of_rows(rows: Iterable[Row]) -> Snapshot:
+        """Return a snapshot of these rows, without a column for `OLDEST_UNCONSUMED` where none has it.
+
+        Raises as `of`.
+        """
+        columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(Row.__struct_fields__)
+        schema = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
+        arrays = [_array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+        return Snapshot.of(pa.Table.from_arrays(arrays, schema=schema))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows in the table's order."""
+        columns = [*map(_values, self.table.columns)]
+        columns += [[None] * len(self)] * (len(Row.__struct_fields__) - len(columns))
+        return starmap(Row, zip(*columns, strict=True))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and bool(self.table.equals(other.table))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def groups(self) -> list[str | None]:
+        """Return the groups in the snapshot, sorted; None last."""
+        return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
+
+    def topics(self) -> list[str]:
+        """Return the topics in the snapshot, sorted."""
+        return sorted(self._distinct("topic"))
+
+    def keep(self, wanted: Mapping[str, Iterable[Any]]) -> Snapshot:
+        """Return the rows whose value in each of these columns is one of the wanted ones."""
+        table = self.table
+        for column, values in wanted.items():
+            table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
+        return Snapshot(table)
+
+    def replace(self, **columns: pa.Array | pa.Scalar) -> Snapshot:
+        """Return the snapshot with these columns replaced, sorted anew. Raises as `of`."""
+        table = self.table
+        for name, values in columns.items():
+            if isinstance(values, pa.Scalar):
+                values = pa.repeat(values, table.num_rows)
+            table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
+        return Snapshot.of(table)
+
+    def given_to(self, group: str, source_group: str | None) -> Snapshot:
+        """Return the rows of one group at one moment as another's, with this claim; their order stays."""
+        table = self.table
+        for name, value in (("group", group), ("source_group", source_group)):
+            values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
+            table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
+        return Snapshot(table)
+
+    def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> Snapshot:
+        """Return the snapshot with the column `OLDEST_UNCONSUMED`: a moment, or None, for each of its rows."""
+        return Snapshot(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
+
+    def at_one_moment(self) -> Snapshot:
+        """Return the snapshot itself where each group's partition stands once in it.
+
+        Raises `InvalidInput` for a history, which can't be written to a group.
+        """
+        self._refuse_duplicates(
+            ["group", "topic", "partition"], "stands at several moments; filter the file down to one snapshot"
+        )
+        return self
+
+    def _distinct(self, column: str) -> list[Any]:
+        values: list[Any] = pc.unique(self.table[column]).to_pylist()
+        return values
+
+    def _refuse_duplicates(self, keys: list[str], complaint: str) -> None:
+        if not self._neighbours_agree([name for name, _ in _ORDER if name in keys]):
+            return
+        counted = self.table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+        if counted.num_rows == self.table.num_rows:
+            return
+        twice = counted.filter(pc.greater(counted["count_all"], 1)).slice(0, 5)
+        names = [
+            f"{topic}-{partition}" + ("" if group is None else f" of group {group!r}")
+            for group, topic, partition in zip(
+                twice["group"].to_pylist(), twice["topic"].to_pylist(), twice["partition"].to_pylist(), strict=True
+            )
+        ]
+        raise InvalidInput(f"{some(names)} {complaint}")
+
+    def _neighbours_agree(self, names: list[str]) -> bool:
+        """Return whether two rows next to each other agree in these columns, by which the rows are sorted."""
+        agree = pa.scalar(len(self) > 1)
+        for name in names:
+            column = self.table[name].combine_chunks()
+            one, next_one = column.slice(0, max(0, len(self) - 1)), column.slice(1)
+            both_null = pc.and_(pc.is_null(one), pc.is_null(next_one))
+            agree = pc.and_(agree, pc.or_(both_null, pc.fill_null(pc.equal(one, next_one), fill_value=False)))
+        return bool(pc.any(agree).as_py())
+
+
+def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column; where all values are the same, as most of the time, that one is converted alone."""
+    if column and column.count(column[0]) == len(column):
+        return pa.repeat(pa.scalar(column[0], kind), len(column))
+    return pa.array(column, kind)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's values. Names and moments, most of which are the same, are made once each: that is quicker."""
+    if not (pa.types.is_string(column.type) or pa.types.is_timestamp(column.type)):
+        values: list[Any] = column.to_pylist()
+        return values
+    encoded = column.combine_chunks().dictionary_encode()
+    different = [*encoded.dictionary.to_pylist(), None]
+    return [different[index] for index in encoded.indices.fill_null(len(different) - 1).to_pylist()]
+
+
+def one_after_the_other(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Return all rows of these snapshots, each of which is of one group and no two of the same, as one."""
+    tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
+    if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):
+        return concatenate(snapshots)
+    ordered = [tables[group] for group in sorted(tables, key=lambda group: (group is None, group or ""))]
+    return Snapshot(pa.concat_tables(ordered)) if ordered else Snapshot.of_rows([])
+
+
+def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """Return all rows of these snapshots as one, a history. Raises as `Snapshot.of`."""
+    tables = [snapshot.table for snapshot in snapshots]
+    return Snapshot.of(pa.concat_tables(tables, promote_options="default")) if tables else Snapshot.of_rows([])

@@ -1,0 +1,1 @@
+"""The log of __consumer_offsets, decoded: the jobs behind audit."""

@@ -1,0 +1,290 @@
+"""The hand-over as the offsets topic's log has it: DataFrame to DataFrame, in Spark SQL functions only.
+
+Of each partition that was handed over, one row with two verdicts. The old group's: ``stopped``, ``late-commit`` (it has
+committed since the fence) or ``undetermined``. The new group's, in this order of precedence:
+
+===================  ===============================================================================================
+``missing``          what was handed over is not in place, or the offset is deleted or expired, and nobody has
+                     committed since
+``earlier``          the first commit of its own lies before what was handed over: records are processed again
+``later``            the first commit of its own lies behind it, and what was handed over was not in place by then:
+                     records may be skipped
+``undetermined``     none of the above is to be seen, and the evidence is not whole; or the offset was deleted or
+                     expired, and the group has committed since: nobody can tell where it went on
+``not-in-snapshot``  the group commits for a partition that was not handed over to it
+``no-commit-yet``    what was handed over is in place, and nobody has committed since
+``starts-at-snapshot``  what was handed over was in place when the group first committed, at it or behind it
+===================  ===============================================================================================
+
+A commit says where a group has got to, not where it began: a consumer that seeks by itself can't be seen, unless it
+goes back. ``rewinds`` counts own commits that lie before the last commit, be that deleted since or not.
+
+The evidence of a partition of the log is whole where every offset from the fence to the end is there: as a record, or
+as a transaction's mark. What is missing was compacted away (or expired): something may have been there that is gone.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+
+from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
+
+HANDED_OVER = StructType(
+    [
+        StructField("source_group", StringType()),
+        StructField("group", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("stopped_at", LongType()),
+        StructField("before", LongType()),
+        StructField("written", LongType()),
+        StructField("ours", ArrayType(LongType()), nullable=False),
+    ]
+)
+"""What was handed over: where the source group stopped, what the group had committed before, what was written (null:
+nothing was), and every offset that our own runs have put there."""
+
+GROUPS = StructType(
+    [
+        StructField("group", StringType(), nullable=False),
+        StructField("log_partition", IntegerType(), nullable=False),
+        StructField("fence", LongType(), nullable=False),
+    ]
+)
+"""The groups in question, the partition of the log that each is in, and the offset from which it counts there."""
+
+RANGES = StructType(
+    [
+        StructField("log_partition", IntegerType(), nullable=False),
+        StructField("start_offset", LongType(), nullable=False),
+        StructField("end_offset", LongType(), nullable=False),
+        StructField("held_back", LongType(), nullable=False),
+    ]
+)
+"""What was landed of each partition of the log; ``held_back`` offsets at its end belong to open transactions."""
+
+OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
+NEW_VERDICTS = (
+    "missing",
+    "earlier",
+    "later",
+    "undetermined",
+    "not-in-snapshot",
+    "no-commit-yet",
+    "starts-at-snapshot",
+)
+"""All of them, the worst first."""
+
+PROBLEMS = ("late-commit", "missing", "earlier", "later")
+"""Those that are a gap or a replay."""
+
+_KEYS = ["group", "topic", "partition"]
+
+
+def evidence(raw: DataFrame, log: DataFrame, ranges: DataFrame) -> DataFrame:
+    """One row for each landed partition of the log (`RANGES`), with what there is of it.
+
+    raw: the landed log (`offsets_log.RAW`); log: the same decoded. Columns: those of `RANGES`, records, control,
+    aborted, missing (offsets of which there is nothing), malformed, whole.
+    """
+    kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
+    found = raw.groupBy("log_partition").agg(*kinds)
+    malformed = log.where(F.col("problem").isNotNull()).groupBy("log_partition").agg(F.count("*").alias("malformed"))
+    joined = ranges.join(found, "log_partition", "left").join(malformed, "log_partition", "left")
+    counted = joined.fillna(0, [*_KINDS.values(), "malformed"])
+    there = sum((F.col(name) for name in _KINDS.values()), start=F.lit(0))
+    missing = F.col("end_offset") - F.col("start_offset") - there
+    whole = (missing == 0) & (F.col("malformed") == 0) & (F.col("held_back") == 0)
+    return counted.withColumn("missing", missing).withColumn("whole", whole)
+
+
+_KINDS = {"record": "records", "control": "control", "aborted": "aborted"}
+
+
+def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
+    """The decoded records of these groups (`GROUPS`) from their fences on."""
+    return log.join(F.broadcast(groups), ["group", "log_partition"]).where(F.col("log_offset") >= F.col("fence"))
+
+
+def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
+    """Every commit of an old group for a partition that it has handed over.
+
+    log: `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (records
+    past where the group had stopped: they are processed twice; negative: the old group went back).
+    """
+    moved = handed_over.select(F.col("source_group").alias("group"), "topic", "partition", "stopped_at").dropDuplicates(
+        _KEYS
+    )
+    commits = _commits(log).join(moved, _KEYS).where(~F.col("tombstone"))
+    return commits.select(
+        *_KEYS,
+        "log_partition",
+        "log_offset",
+        "log_time",
+        "offset",
+        F.try_subtract("offset", "stopped_at").alias("beyond"),
+    )
+
+
+def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
+    """Every deletion of a committed offset that was handed over, from the old group or the new one, and of the groups.
+
+    Nobody can tell from a deletion whether somebody asked for it or the offset expired. Columns: group, topic and
+    partition (null: the group as a whole), log_partition, log_offset, log_time.
+    """
+    sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
+    keys = sides[0].union(sides[1]).distinct()
+    columns = [*_KEYS, "log_partition", "log_offset", "log_time"]
+    offsets = _commits(log).where("tombstone").join(keys, _KEYS, "left_semi").select(*columns)
+    groups = log.where(F.col("kind").isin(*GROUP_RECORDS) & F.col("tombstone")).select(*columns)
+    return offsets.union(groups)
+
+
+def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
+    """One row for each partition that was handed over, and for each that a new group commits for besides.
+
+    log: `of_groups`; handed_over: `HANDED_OVER`; groups: `GROUPS`; found: `evidence`. Columns: source_group, group,
+    topic, partition, stopped_at, written, old (verdict), late_commits, new (verdict), first_own (its offset),
+    first_own_time, committed (the last), commits, rewinds, deletions, reason (why undetermined, else null).
+    """
+    whole = _whole_by_group(log, groups, found)
+    late = late_commits(log, handed_over).groupBy(*_KEYS).agg(F.count("*").alias("late_commits"))
+    old = late.withColumnRenamed("group", "source_group")
+    new_groups = handed_over.select("group").distinct()
+    chains = _chains(_commits(log).join(new_groups, "group", "left_semi"), handed_over)
+    sides = (
+        handed_over.join(chains, _KEYS, "full")
+        .withColumn("committed", F.when(F.col("records").isNull(), F.col("before")).otherwise(F.col("committed")))
+        .join(old, ["source_group", "topic", "partition"], "left")
+        .join(_prefixed(whole, "source_group", "old"), "source_group", "left")
+        .join(_prefixed(whole, "group", "new"), "group", "left")
+        .fillna(0, ["late_commits", "commits", "rewinds", "deletions", "resumed"])
+    )
+    reasons = F.array(F.col("old_reason"), F.col("new_reason"), _resumed())
+    return sides.select(
+        "source_group",
+        *_KEYS,
+        "stopped_at",
+        "written",
+        _old_verdict().alias("old"),
+        "late_commits",
+        _new_verdict().alias("new"),
+        "first_own",
+        "first_own_time",
+        "committed",
+        "commits",
+        "rewinds",
+        "deletions",
+        F.nullif(F.concat_ws("; ", F.array_distinct(F.array_compact(reasons))), F.lit("")).alias("reason"),
+    )
+
+
+def _commits(log: DataFrame) -> DataFrame:
+    return log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
+
+
+def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
+    """Why the evidence of a group is not whole; null where it is.
+
+    A group that was deleted took its commits along: only the deletion is sure to stay. A group that is empty changes
+    its protocol (KIP-848) by a deletion, too, with which nothing goes: the record of the other kind comes right after.
+    """
+    order = Window.partitionBy("group").orderBy("log_offset")
+    exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).select(
+        "group",
+        "tombstone",
+        (F.lead("kind").over(order) != F.col("kind")).alias("other"),
+        F.lead("tombstone").over(order).alias("gone"),
+    )
+    changes = F.coalesce(F.col("other") & ~F.col("gone"), F.lit(False))
+    deleted = exists.groupBy("group").agg(F.bool_or(F.col("tombstone") & ~changes).alias("deleted"))
+    place = F.col("log_partition")
+    reasons = F.concat_ws(
+        "; ",
+        F.when(
+            F.col("missing") > 0, F.format_string("partition %d of the log lacks %d of its offsets", place, "missing")
+        ),
+        F.when(F.col("missing") < 0, F.format_string("partition %d of the log was landed wrongly", place)),
+        F.when(F.col("malformed") > 0, F.format_string("%d of its records can't be decoded", "malformed")),
+        F.when(
+            F.col("held_back") > 0, F.format_string("%d of its offsets are held back by open transactions", "held_back")
+        ),
+        F.when(F.col("deleted"), F.format_string("group %s was deleted", "group")),
+    )
+    joined = groups.join(found, "log_partition").join(deleted, "group", "left")
+    return joined.select("group", F.nullif(reasons, F.lit("")).alias("reason"))
+
+
+def _prefixed(whole: DataFrame, group: str, side: str) -> DataFrame:
+    return whole.select(F.col("group").alias(group), F.col("reason").alias(f"{side}_reason"))
+
+
+def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
+    """What each group did to each partition's offset, in the log's order.
+
+    Ours are the leading commits of offsets that we have put there, each once: the rest is the group's own.
+    """
+    order = Window.partitionBy(*_KEYS).orderBy("log_offset")
+    previous = F.lag("offset").over(order)
+    reached = F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1))
+    first_row = F.row_number().over(order) == 1
+    rows = commits.join(handed_over.select(*_KEYS, F.col("before"), "ours"), _KEYS, "left").select(
+        *_KEYS,
+        "log_offset",
+        "log_time",
+        "offset",
+        "tombstone",
+        F.when(first_row, F.col("before")).otherwise(previous).alias("in_place"),
+        F.coalesce(reached, F.col("before")).alias("reached"),
+        F.lag("tombstone").over(order).alias("was_deleted"),
+        (F.array_contains("ours", F.col("offset")) & ~previous.eqNullSafe(F.col("offset"))).alias("maybe_ours"),
+    )
+    # One that is not ours ends what may be ours.
+    rows = rows.withColumn("ours", F.min(F.coalesce("maybe_ours", F.lit(False))).over(order))
+    own = ~F.col("tombstone") & ~F.col("ours")
+    rewind = own & (F.col("offset") < F.col("reached"))
+    first = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
+    return rows.groupBy(*_KEYS).agg(
+        first["offset"].alias("first_own"),
+        first["in_place"].alias("in_place"),
+        first["log_time"].alias("first_own_time"),
+        F.max_by(F.struct("offset"), "log_offset")["offset"].alias("committed"),
+        F.count("*").alias("records"),
+        F.count_if(own).alias("commits"),
+        F.count_if(rewind).alias("rewinds"),
+        F.count_if("tombstone").alias("deletions"),
+        F.count_if(own & F.col("was_deleted")).alias("resumed"),
+    )
+
+
+def _resumed() -> Column:
+    """What is in doubt where a group has committed after its offset was gone: it may have begun anywhere."""
+    return F.when(F.col("resumed") > 0, "the offset was deleted or expired, and committed anew")
+
+
+def _old_verdict() -> Column:
+    return (
+        F.when(F.col("source_group").isNull(), F.lit(None))
+        .when(F.col("late_commits") > 0, "late-commit")
+        .when(F.col("old_reason").isNotNull(), "undetermined")
+        .otherwise("stopped")
+    )
+
+
+def _new_verdict() -> Column:
+    own, written, committed = F.col("first_own"), F.col("written"), F.col("committed")
+    in_place = F.col("in_place").eqNullSafe(written)
+    return (
+        F.when(written.isNull() & own.isNull(), F.lit(None))
+        .when(written.isNull(), "not-in-snapshot")
+        .when(own < written, "earlier")
+        .when((F.col("deletions") > 0) & committed.isNull(), "missing")
+        .when(F.col("new_reason").isNotNull(), "undetermined")
+        .when(own.isNull() & committed.eqNullSafe(written), "no-commit-yet")
+        .when(own.isNull(), "missing")
+        .when((own > written) & ~in_place, "later")
+        .when(_resumed().isNotNull(), "undetermined")
+        .otherwise("starts-at-snapshot")
+    )

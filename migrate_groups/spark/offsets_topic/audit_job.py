@@ -1,0 +1,215 @@
+"""The audit job: concludes from the log, and hands over plain values of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.spark.offsets_topic import audit
+from migrate_groups.spark.offsets_topic.offsets_log import decode
+
+MAX_ROWS = 1000
+"""At most so many rows of the summary, and of the commits, deletions and records that are named one by one."""
+
+
+class GroupTopic(NamedTuple):
+    """What was handed over to one group of one topic: how many partitions have which verdicts, and go back."""
+
+    source_group: str | None
+    group: str
+    topic: str
+    old: dict[str, int]
+    new: dict[str, int]
+    rewinds: int
+
+
+class Partition(NamedTuple):
+    """One partition with a problem, or of which nobody can tell (`audit.hand_over`)."""
+
+    source_group: str | None
+    group: str
+    topic: str
+    partition: int
+    stopped_at: int | None
+    written: int | None
+    old: str | None
+    late_commits: int
+    new: str | None
+    first_own: int | None
+    committed: int | None
+    rewinds: int
+    reason: str | None
+
+
+class LateCommit(NamedTuple):
+    """A commit of an old group (`audit.late_commits`)."""
+
+    group: str
+    topic: str
+    partition: int
+    log_time: datetime
+    offset: int
+    beyond: int | None
+
+
+class Deletion(NamedTuple):
+    """A deleted or expired offset, or, without a topic, a deleted group (`audit.deletions`)."""
+
+    group: str
+    topic: str | None
+    partition: int | None
+    log_time: datetime
+
+
+class Evidence(NamedTuple):
+    """What there is of one partition of the log (`audit.evidence`)."""
+
+    log_partition: int
+    start_offset: int
+    end_offset: int
+    records: int
+    control: int
+    aborted: int
+    missing: int
+    malformed: int
+    held_back: int
+    whole: bool
+
+
+class Malformed(NamedTuple):
+    """A record that can't be decoded."""
+
+    log_partition: int
+    log_offset: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What `audit` found.
+
+    old, new: how many partitions have each verdict; rewinds: how many went back. problems and undetermined: how many
+    partitions have a problem, and of how many others nobody can tell. The tables have at most `MAX_ROWS` rows.
+    """
+
+    old: dict[str, int]
+    new: dict[str, int]
+    rewinds: int
+    summary: tuple[GroupTopic, ...]
+    doubtful: tuple[Partition, ...]
+    late_commits: tuple[LateCommit, ...]
+    deletions: tuple[Deletion, ...]
+    evidence: tuple[Evidence, ...]
+    malformed: tuple[Malformed, ...]
+    problems: int
+    undetermined: int
+
+
+def run_audit(
+    spark: SparkSession,
+    raw: DataFrame,
+    handed_over: Iterable[tuple[Any, ...]],
+    groups: Iterable[tuple[str, int, int]],
+    ranges: Iterable[tuple[int, int, int, int]],
+) -> Audit:
+    """Prove a hand-over from the log (`offsets_log.RAW`), which must be the same however often it is read.
+
+    The rows have the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
+    """
+    asked = [*groups]
+    partitions = [*ranges]
+    raw = raw.where(F.col("log_partition").isin([each[0] for each in partitions]))
+    in_question = F.col("group").isin([group for group, *_ in asked]) | F.col("problem").isNotNull()
+    log = decode(raw).where(in_question).persist()
+    try:
+        given = spark.createDataFrame([*handed_over], audit.HANDED_OVER)
+        of = spark.createDataFrame(asked, audit.GROUPS)
+        found = audit.evidence(raw, log, spark.createDataFrame(partitions, audit.RANGES))
+        return _concluded(log, given, of, found)
+    finally:
+        log.unpersist()
+
+
+def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataFrame) -> Audit:
+    evidence = plain_rows(found.orderBy("log_partition"), Evidence)
+    # Computed once: a row for each partition of the log.
+    found = log.sparkSession.createDataFrame(evidence, found.select(*Evidence._fields).schema)
+    records = audit.of_groups(log, groups)
+    proof = audit.hand_over(records, given, groups, found).persist()
+    try:
+        problem = F.col("old").isin(*audit.PROBLEMS) | F.col("new").isin(*audit.PROBLEMS) | (F.col("rewinds") > 0)
+        problem = F.coalesce(problem, F.lit(False))
+        unsure = ~problem & F.coalesce(
+            (F.col("old") == "undetermined") | (F.col("new") == "undetermined"), F.lit(False)
+        )
+        by = proof.groupBy("source_group", "group", "topic", "old", "new").agg(
+            F.count("*").alias("partitions"),
+            F.count_if(F.col("rewinds") > 0).alias("rewinds"),
+            F.count_if(problem).alias("problems"),
+            F.count_if(unsure).alias("undetermined"),
+        )
+        # Sorted here, since Spark runs one more job for a sample before it sorts.
+        counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
+        problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
+        old = _count(counts, "old", audit.OLD_VERDICTS)
+        in_order = ("log_time", "log_partition", "log_offset")
+        # What the counts say that there is none of is not looked for: each look takes Spark half a second or more.
+        doubtful = late = malformed = ()
+        if problems or undetermined:
+            named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
+            doubtful = plain_rows(named, Partition)
+        if old["late-commit"]:
+            late = plain_rows(audit.late_commits(records, given).orderBy(*in_order), LateCommit)
+        if any(each.malformed for each in evidence):
+            wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
+            malformed = plain_rows(wrong, Malformed)
+        return Audit(
+            old=old,
+            new=_count(counts, "new", audit.NEW_VERDICTS),
+            rewinds=sum(row.rewinds for row in counts),
+            summary=_summary(counts),
+            doubtful=doubtful,
+            late_commits=late,
+            deletions=plain_rows(audit.deletions(records, given).orderBy(*in_order), Deletion),
+            evidence=evidence,
+            malformed=malformed,
+            problems=problems,
+            undetermined=undetermined,
+        )
+    finally:
+        proof.unpersist()
+
+
+def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
+    """Return the first `MAX_ROWS` of a table as named tuples of this kind, times in UTC."""
+
+    def value(each: Any) -> Any:
+        return each.astimezone(UTC) if isinstance(each, datetime) else each
+
+    return tuple(kind._make(map(value, row)) for row in table.select(*kind._fields).limit(MAX_ROWS).collect())
+
+
+def _count(rows: list[Row], side: str, verdicts: tuple[str, ...]) -> dict[str, int]:
+    return {verdict: sum(row.partitions for row in rows if row[side] == verdict) for verdict in verdicts}
+
+
+def _summary(rows: list[Row]) -> tuple[GroupTopic, ...]:
+    topics: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        topics.setdefault((row.source_group, row.group, row.topic), []).append(row)
+    return tuple(
+        GroupTopic(
+            source_group=source_group,
+            group=group,
+            topic=topic,
+            old=_count(of, "old", audit.OLD_VERDICTS),
+            new=_count(of, "new", audit.NEW_VERDICTS),
+            rewinds=sum(row.rewinds for row in of),
+        )
+        for (source_group, group, topic), of in topics.items()
+    )[:MAX_ROWS]

@@ -1,0 +1,165 @@
+"""The history that the offsets topic's log holds: DataFrame to DataFrame, in Spark SQL functions only.
+
+What a group had committed at a moment is its last commit in the log up to then. Compaction takes a commit away once a
+later one has replaced it. So what it hides is between: a commit that is left was made, and was the last one when the
+log was compacted; at a moment before, an older one may be all that is left, and lag is at most what is shown.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT
+from migrate_groups.spark.reconciliation.timeline import lag_timeline
+
+LOG_ENDS = StructType(
+    [
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("taken_at", TimestampType(), nullable=False),
+        StructField("log_end_offset", LongType()),
+    ]
+)
+"""Where the log of a partition ended at a moment; no row, or null, where nobody knows."""
+
+MAX_CLIENTS = 20
+"""At most so many members of a group are named."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KEYS = ["group", "topic", "partition"]
+
+
+class Moments(NamedTuple):
+    """Moments at equal distance, on round times, and one more: the last, which may lie anywhere behind them."""
+
+    first: datetime
+    every: timedelta
+    last: datetime
+
+    @staticmethod
+    def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
+        """The moments of round times behind the earliest one; the first of them where that is later is the last."""
+        round_before = _EPOCH + (earliest - _EPOCH) // every * every
+        return Moments(min(round_before + every, last), every, last)
+
+    def __len__(self) -> int:
+        return -((self.first - self.last) // self.every) + 1
+
+    def all(self) -> list[datetime]:
+        """Every one, in order."""
+        return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
+
+    def number(self, time: Column) -> Column:
+        """The number of the first moment at or after a time; that of the last one for what is later."""
+        since = F.unix_micros(time) - _micros(self.first - _EPOCH)
+        return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
+
+    def at(self, number: Column) -> Column:
+        """The moment with a number."""
+        regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
+        last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
+        return F.when(number == len(self) - 1, last).otherwise(regular)
+
+
+def commits(log: DataFrame) -> DataFrame:
+    """Every commit and deletion of an offset in a decoded log (`offsets_log.decode`).
+
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: deleted), deleted, rewind
+    (it lies before the one that it replaced), until (when the next one followed; null for the last). Times never go
+    back along the log.
+    """
+    order = Window.partitionBy(*_KEYS).orderBy("log_offset")
+    found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
+    reached = F.max("log_time").over(order).alias("log_time")
+    before = F.lag("offset").over(order)
+    return found.select(
+        *_KEYS,
+        "log_partition",
+        "log_offset",
+        reached,
+        "offset",
+        F.col("tombstone").alias("deleted"),
+        F.coalesce(F.col("offset") < before, F.lit(False)).alias("rewind"),
+    ).withColumn("until", F.lead("log_time").over(order))
+
+
+def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
+    """One row for every group, topic and moment from the group's first commit in the topic on.
+
+    made: `commits`; ends: `LOG_ENDS`; who: `members.members`. Columns: cluster_id, group, topic, taken_at (the moment),
+    partitions, committed, lag, produced, consumed (as `timeline.lag_timeline` has them; lag is null where no end of the
+    log is known), and of the time since the moment before commits, rewinds, deletions, last_commit_at and clients (who
+    was a member of the group, sorted, at most `MAX_CLIENTS`; empty: nobody that the log knows of).
+    """
+    rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
+    lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
+    deeds = (
+        made.groupBy("group", "topic", moments.at(moments.number(F.col("log_time"))).alias("taken_at"))
+        .agg(
+            F.count_if(~F.col("deleted")).alias("commits"),
+            F.count_if("rewind").alias("rewinds"),
+            F.count_if("deleted").alias("deletions"),
+            F.max(F.when(~F.col("deleted"), F.col("log_time"))).alias("last_commit_at"),
+        )
+    )  # fmt: skip
+    there = lag.join(deeds, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
+    clients = F.coalesce("clients", F.array().cast("array<string>"))
+    return there.join(_clients(who, moments), ["group", "taken_at"], "left").withColumn("clients", clients)
+
+
+def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
+    """One row for every group.
+
+    made: `commits`; timeline: `history`; evidence: `audit.evidence`. Columns: group, topics, partitions, commits,
+    rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment), log_partition, missing
+    (offsets of that partition of the log of which there is nothing).
+    """
+    time = F.when(~F.col("deleted"), F.col("log_time"))
+    deeds = made.groupBy("group", "log_partition").agg(
+        F.count_distinct("topic").alias("topics"),
+        F.count_distinct("topic", "partition").alias("partitions"),
+        F.count_if(~F.col("deleted")).alias("commits"),
+        F.count_if("rewind").alias("rewinds"),
+        F.count_if("deleted").alias("deletions"),
+        F.min(time).alias("first_commit_at"),
+        F.max(time).alias("last_commit_at"),
+    )
+    whole = timeline.groupBy("group", "taken_at").agg(F.try_sum("lag").alias("lag"))
+    lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))
+    return deeds.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
+
+
+def _clients(who: DataFrame, moments: Moments) -> DataFrame:
+    """Who was a member of each group at each moment, or at a time since the one before."""
+    last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
+    numbers = F.sequence(moments.number(F.col("log_time")), last)
+    of_moments = who.withColumn("number", F.explode(numbers)).select(
+        "group", "number", F.explode("clients").alias("client")
+    )
+    clients = F.slice(F.array_sort(F.collect_set("client")), 1, MAX_CLIENTS).alias("clients")
+    return of_moments.groupBy("group", moments.at(F.col("number")).alias("taken_at")).agg(clients)
+
+
+def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
+    """What each group had committed at each moment, as the rows of a snapshot."""
+    begun, ended = moments.number(F.col("log_time")), moments.number(F.col("until"))
+    after = F.when(F.col("until").isNull(), F.lit(len(moments))).otherwise(ended)
+    in_force = made.withColumns({"begun": begun, "after": after}).where(F.col("begun") < F.col("after"))
+    at_moments = in_force.withColumn("number", F.explode(F.sequence("begun", F.col("after") - 1)))
+    nothing, end = F.lit(None).cast(StringType()), F.col("log_end_offset")
+    return (
+        at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset")
+        .join(ends, ["topic", "partition", "taken_at"], "left")
+        # Nothing can be committed beyond the end: this is the end of another topic, which has the name by now.
+        .withColumn("log_end_offset", F.when(F.coalesce(F.col("offset") <= end, F.lit(True)), end))
+        .withColumns({"source_group": nothing, "topic_id": nothing})
+    )
+
+
+def _micros(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)

@@ -1,0 +1,139 @@
+"""The history job: reads a landed log of all groups, writes the table, and hands over plain values of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.errors import Undetermined, UsageError
+from migrate_groups.spark.offsets_topic import audit
+from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, Evidence, plain_rows
+from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
+from migrate_groups.spark.offsets_topic.members import members
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, landed_log
+from migrate_groups.spark.reconciliation.result import Moment, moments
+from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
+
+MAX_MOMENTS = 2000
+"""The brokers are asked once for each moment."""
+
+LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
+"""Returns where the rows of `history.LOG_ENDS` stand, as Parquet, for these partitions and moments."""
+
+
+class GroupHistory(NamedTuple):
+    """One group (`history.by_group`); lag is the sum of its partitions, None where none is known."""
+
+    group: str
+    topics: int
+    partitions: int
+    commits: int
+    rewinds: int
+    deletions: int
+    first_commit_at: datetime | None
+    last_commit_at: datetime | None
+    most_lag: int | None
+    last_lag: int | None
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What the log tells of the groups in it.
+
+    ``groups`` is the first `MAX_ROWS` of ``found`` groups, those with most commits; ``timeline`` the most telling
+    points of the table (`result.moments`); ``evidence`` what there is of each partition of the log.
+    """
+
+    groups: tuple[GroupHistory, ...]
+    found: int
+    first: datetime
+    last: datetime
+    timeline: tuple[Moment, ...]
+    evidence: tuple[Evidence, ...]
+
+
+def run_history(
+    spark: SparkSession,
+    folder: str,
+    ranges: Iterable[tuple[int, int, int, int]],
+    log_ends: LogEnds,
+    *,
+    cluster_id: str,
+    groups: Collection[str],
+    every: timedelta,
+    now: datetime,
+    out: Path,
+) -> History:
+    """Write the table of `history.history` to a new Parquet folder, and return what a person looks at.
+
+    Args:
+        spark: a session.
+        folder: a landed log, Parquet files with the columns of `offsets_log.RAW`.
+        ranges: what was landed, rows of `audit.RANGES`.
+        log_ends: see `LogEnds`.
+        cluster_id: of the log.
+        groups: those that are asked for; none: all.
+        every: the distance of the moments.
+        now: the last moment.
+        out: where the table goes.
+
+    Raises:
+        Undetermined: the log has no commit of these groups.
+        UsageError: there would be more than `MAX_MOMENTS`.
+    """
+    raw = landed_log(spark, folder)
+    of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
+    wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
+    log = decode(raw).where(wanted).persist()
+    made = commits(log).persist()
+    try:
+        evidence = audit.evidence(raw, log, spark.createDataFrame([*ranges], audit.RANGES)).orderBy("log_partition")
+        proof: tuple[Evidence, ...] = plain_rows(evidence, Evidence)
+        earliest = made.agg(F.unix_micros(F.min("log_time"))).collect()[0][0]
+        if earliest is None:
+            raise Undetermined("the log has no commit of these groups: none was made, or all are expired and compacted")
+        asked = _moments(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=earliest), every, now)
+        partitions = [
+            (row["topic"], row["partition"]) for row in made.select("topic", "partition").distinct().collect()
+        ]
+        ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
+        who = members(raw).where(of_groups)
+        table = (
+            history(made, ends, who, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
+        )
+        table.write.parquet(written_path(str(out)))
+        table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
+        found = by_group(made, table, spark.createDataFrame(proof, evidence.select(*Evidence._fields).schema))
+        shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
+        return History(
+            groups=shown,
+            found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
+            first=asked.first,
+            last=asked.last,
+            timeline=moments(table),
+            evidence=proof,
+        )
+    finally:
+        made.unpersist()
+        log.unpersist()
+
+
+def _moments(earliest: datetime, every: timedelta, now: datetime) -> Moments:
+    asked = Moments.between(earliest, every, max(now, earliest))
+    if len(asked) > MAX_MOMENTS:
+        raise UsageError(
+            f"the log goes back to {earliest:%Y-%m-%d %H:%M} UTC: that is {len(asked):,} moments, "
+            f"and {MAX_MOMENTS:,} are the most; pass a longer --every"
+        )
+    return asked
+
+
+def _count(found: DataFrame) -> int:
+    return found.select("group").distinct().count()

@@ -1,0 +1,88 @@
+"""Who was in a group, as far as the offsets topic's log shows: DataFrame to DataFrame, in Spark SQL functions only.
+
+A commit does not say which member made it. But a classic group's record of itself has all members, written at each
+rebalance (``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.1 write), and each member of a KIP-848
+group has a record of its own (``ConsumerGroupMemberMetadataValue.json``). Anything else tells of no client.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.spark.offsets_topic.offsets_log import decode, fold, text, unsigned
+
+_CLASSIC, _KIP_848 = 2, 5
+_VERSIONS = (0, 1, 2, 3)
+# A member of a classic group: member id, group instance id, client id, host, time-outs, subscription, assignment.
+_FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
+# A broken record may claim more members than it has bytes for.
+_LEAST_BYTES = 18
+
+
+def members(raw: DataFrame) -> DataFrame:
+    """One row for every record of a landed log (`offsets_log.RAW`) that says who is in a group.
+
+    Columns: group, log_partition, log_offset, log_time, until (when the next record replaced it; null: it is the last),
+    clients (client id and host of each member as ``client/host``; empty where nobody is left, null where the record
+    can't be read).
+    """
+    types = [f"{number:04X}" for number in (_CLASSIC, _KIP_848)]
+    said = raw.where((F.col("kind") == "record") & F.hex(F.substring("key", 1, 2)).isin(*types))
+    values = said.select("log_partition", "log_offset", "value")
+    rows = decode(said).where(F.col("problem").isNull()).join(values, ["log_partition", "log_offset"])
+    record = Window.partitionBy("log_partition", "type", "group", "member").orderBy("log_offset")
+    nobody = F.array().cast("array<string>")
+    clients = F.when(F.col("tombstone"), nobody).when(F.col("type") == _CLASSIC, _of_classic()).otherwise(_of_kip_848())
+    place = ("group", "log_partition", "log_offset", "log_time")
+    return rows.select(*place, F.lead("log_time").over(record).alias("until"), clients.alias("clients"))
+
+
+def _of_classic() -> Column:
+    version = F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2))
+    at = _after_string(F.lit(3)) + 4  # the protocol type, and the generation
+    at = _after_string(_after_string(at))  # the protocol, and the leader
+    at = at + F.when(version >= 2, 8).otherwise(0)
+    start = F.when(version.isin(*_VERSIONS), at)
+    count = F.greatest(F.least(_number(start, 4), F.octet_length("value") / _LEAST_BYTES).cast("int"), F.lit(-1))
+    steps = F.when(_number(start, 4).isNotNull(), count * _FIELDS)
+    begun = F.struct((start + 4).cast("int").alias("at"), F.array().cast("array<string>").alias("texts"))
+
+    def step(state: Column, number: Column) -> Column:
+        field = number % _FIELDS
+        here = state["at"]
+        size = (
+            F.when(field == _TIMEOUTS, F.when(version >= 1, 8).otherwise(4))
+            .when(field.isin(*_BYTES), 4 + F.greatest(_number(here, 4), F.lit(0)))
+            .when((field == 1) & (version < 3), 0)
+            .otherwise(2 + F.greatest(_number(here, 2), F.lit(0)))
+        )
+        texts = F.when(
+            field.isin(_CLIENT, _HOST), F.array_append(state["texts"], text("value", here + 2, _number(here, 2)))
+        ).otherwise(state["texts"])
+        after = F.least(here + size, F.octet_length("value") + 1).cast("int")
+        return F.struct(after.alias("at"), texts.alias("texts"))
+
+    texts = F.aggregate(F.sequence(F.lit(0), F.greatest(steps, F.lit(1)).cast("int") - 1), begun, step)["texts"]
+    pairs = F.sequence(F.lit(1), F.greatest(F.size(texts), F.lit(2)) - 1, F.lit(2))
+    named = F.transform(pairs, lambda at: F.concat(F.get(texts, at - 1), F.get(texts, at)))
+    return F.when(steps > 0, F.array_compact(named)).when(steps == 0, F.array().cast("array<string>"))
+
+
+def _of_kip_848() -> Column:
+    at = F.lit(3)  # behind the version
+    for _ in range(2):  # group instance id and rack
+        at = at + F.greatest(_number(at, 1), F.lit(1))
+    host = at + F.greatest(_number(at, 1), F.lit(1))
+    named = F.concat(*(text("value", place + 1, _number(place, 1) - 1) for place in (at, host)))
+    return F.when(_number(F.lit(1), 2) == 0, F.when(named.isNotNull(), F.array(named)))
+
+
+def _after_string(at: Column) -> Column:
+    """The place behind a string with two bytes of length, which is -1 for null."""
+    return at + 2 + F.greatest(_number(at, 2), F.lit(0))
+
+
+def _number(at: Column, size: int) -> Column:
+    """The signed number in so many bytes of the value from a place (from 1) on; null where there are none."""
+    return fold(unsigned("value", at.cast("int"), size), 8 * size)

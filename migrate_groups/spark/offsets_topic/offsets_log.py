@@ -1,0 +1,243 @@
+"""The landed log of the offsets topic, decoded: DataFrame to DataFrame, in Spark SQL functions only.
+
+Keys begin with a number of two bytes that says what the record is about (`KINDS`), then the group's name; those of
+committed offsets go on with topic and partition. A value begins with its version. Source: the message definitions of
+Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.1).
+
+No record fails a job. What can't be decoded is kept, and ``problem`` says why. Numbers are read through ``conv`` with a
+signed base, and folded to their sign: a cast that overflows would end the job, since Spark's ANSI mode is on.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path
+
+RAW = StructType(
+    [
+        StructField("log_partition", IntegerType(), nullable=False),
+        StructField("log_offset", LongType(), nullable=False),
+        StructField("log_time", TimestampType(), nullable=False),
+        StructField("kind", StringType(), nullable=False),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+    ]
+)
+"""A landed log: a record's place in the offsets topic, when it was written, what it is (``record``, ``control`` or
+``aborted``), and its bytes."""
+
+KINDS = {
+    0: "offset-commit",
+    1: "offset-commit",
+    2: "group-metadata",
+    3: "consumer-group-metadata",
+    4: "consumer-group-partition-metadata",
+    5: "consumer-group-member-metadata",
+    6: "consumer-group-target-assignment-metadata",
+    7: "consumer-group-target-assignment-member",
+    8: "consumer-group-current-member-assignment",
+    10: "share-group-member-metadata",
+    11: "share-group-metadata",
+    12: "share-group-target-assignment-metadata",
+    13: "share-group-target-assignment-member",
+    14: "share-group-current-member-assignment",
+    15: "share-group-state-partition-metadata",
+    16: "consumer-group-regular-expression",
+    17: "streams-group-metadata",
+    19: "streams-group-member-metadata",
+    20: "streams-group-target-assignment-metadata",
+    21: "streams-group-target-assignment-member",
+    22: "streams-group-current-member-assignment",
+    23: "streams-group-topology",
+}
+"""What a record is about, by the number that its key begins with. Any other number is ``type-N``."""
+
+OFFSET_COMMIT = "offset-commit"
+GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
+"""The records that a group of offsets exists by: of a classic one, of KIP-848 and of KIP-1071."""
+
+# The topic follows the group, or a member id; in 16 a regular expression.
+_WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
+_COMMIT_VERSIONS = (0, 1, 2, 3, 4)
+# Up to the year 9999, which is as far as a timestamp goes in Python.
+_LAST_MILLISECOND = 253_402_300_799_999
+
+
+def landed_log(spark: SparkSession, folder: str) -> DataFrame:
+    """A landed log: a folder of Parquet files with the columns of `RAW`."""
+    return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
+
+
+def decode(raw: DataFrame) -> DataFrame:
+    """The records of a landed log (columns of `RAW`), one row each but for control and aborted ones.
+
+    Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (or the regular
+    expression, where the key has one), tombstone (the record deletes), problem (null, or why it can't be decoded); and
+    of committed offsets topic, partition, version (of the value), offset, leader_epoch (null: none), metadata,
+    commit_time, expire_time.
+    """
+    place = ("log_partition", "log_offset", "log_time")
+    rows = raw.where(F.col("kind") == "record").select(
+        *place,
+        "key",
+        "value",
+        F.octet_length("key").alias("_key_size"),
+        F.octet_length("value").alias("_value_size"),
+        F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
+        # A value's first 16 bytes as two numbers: version and offset, and what follows that in the later versions.
+        _signed("value", 1).alias("_first"),
+        _signed("value", 9).alias("_next"),
+    )
+    rows = rows.withColumns(
+        {
+            "type": fold(F.shiftright("_head", 16), 16),
+            "_group_size": _bits("_head", 0, 16),
+            "_version": F.shiftright("_first", 48),
+            "_commit": F.shiftright("_head", 16).between(0, 1),
+            "_two": F.shiftright("_head", 16).isin(*_WITH_SECOND),
+        }
+    )
+    # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
+    rows = rows.withColumns(
+        {
+            "group": text("key", F.lit(5), F.col("_group_size")),
+            "_second_size": fold(unsigned("key", 5 + F.col("_group_size"), 2), 16),
+        }
+    )
+    rows = rows.withColumns(
+        {
+            "_second": text("key", 7 + F.col("_group_size"), F.col("_second_size")),
+            "partition": fold(unsigned("key", -4, 4), 32).cast("int"),
+        }
+    )
+    rows = _with_metadata_place(rows)
+    rows = rows.withColumns(
+        {
+            "metadata": text("value", F.col("_metadata_at"), F.col("_metadata_size")),
+            "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size")),
+            "_expires": F.when(
+                F.col("_version") == 1, _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8)
+            ),
+        }
+    ).withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
+    commit, sound = F.col("_commit"), F.col("problem").isNull()
+    valued, epoch = commit & sound & F.col("value").isNotNull(), _bits("_next", 16, 32)
+    return rows.select(
+        *place,
+        "type",
+        _kind().alias("kind"),
+        "group",
+        F.when(F.col("_two") & ~commit & sound, F.col("_second")).alias("member"),
+        F.when(commit & sound, F.col("_second")).alias("topic"),
+        F.when(commit & sound, F.col("partition")).alias("partition"),
+        F.col("value").isNull().alias("tombstone"),
+        F.when(valued, F.col("_version")).cast("int").alias("version"),
+        F.when(valued, F.shiftleft("_first", 16).bitwiseOR(_mask("_next", 48, 16))).alias("offset"),
+        F.when(valued & (F.col("_version") >= 3) & (epoch >= 0), epoch).cast("int").alias("leader_epoch"),
+        F.when(valued, F.col("metadata")).alias("metadata"),
+        F.when(valued, _time("_committed")).alias("commit_time"),
+        F.when(valued, _time("_expires")).alias("expire_time"),
+        "problem",
+    )
+
+
+def _with_metadata_place(rows: DataFrame) -> DataFrame:
+    """The rows with where the metadata begins and how long it is.
+
+    Version 4 is a flexible one: the length plus one stands in groups of 7 bits, the lowest first. Two are enough, since
+    metadata has at most 4096 bytes (``offset.metadata.max.bytes``).
+    """
+    version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
+    varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
+    return rows.withColumns(
+        {
+            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).when(one < 128, 16).otherwise(17),
+            "_metadata_size": F.when(version <= 2, _bits("_next", 32, 16))
+            .when(version == 3, _bits("_next", 0, 16))
+            .otherwise(varint - 1)
+            .cast("int"),
+        }
+    )
+
+
+def _key_problem() -> Column:
+    size, group, second = F.col("_key_size"), F.col("_group_size"), F.col("_second_size")
+    commit, two = F.col("_commit"), F.col("_two")
+    expected = 4 + group + F.when(two, 2 + second).otherwise(0) + F.when(commit, 4).otherwise(0)
+    return (
+        F.when(F.col("key").isNull(), "no key")
+        .when(size < 2, "a key of one byte or none")
+        .when(size < 4, "a key that is cut short")
+        .when(~F.col("type").isin(*KINDS), F.lit(None))
+        .when((group < 0) | (two & (F.coalesce(second, F.lit(-1)) < 0)), "a key that is cut short")
+        .when(size != expected, "a key of the wrong length")
+        .when(F.col("group").isNull() | (two & F.col("_second").isNull()), "a key that is not UTF-8")
+        .when(commit & (F.col("partition") < 0), "a negative partition")
+    )
+
+
+def _value_problem() -> Column:
+    size, version = F.col("_value_size"), F.col("_version")
+    end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
+    tail = F.when(version == 1, 8).otherwise(0)
+    return F.when(F.col("_commit") & F.col("value").isNotNull(), (
+        F.when(size < 2, "a value of one byte or none")
+        .when(~version.isin(*_COMMIT_VERSIONS), "a value of an unknown version")
+        .when(size < 20, "a value that is cut short")
+        .when(F.col("_metadata_size").isNull(), "metadata that is too long")
+        .when(F.col("_metadata_size") < 0, "null metadata")
+        # A flexible version goes on with tagged fields, at least with their number, which is one byte or more.
+        .when(F.when(version == 4, size <= end).otherwise(size != end + tail), "a value of the wrong length")
+        .when(F.col("metadata").isNull(), "metadata that is not UTF-8")
+    ))  # fmt: skip
+
+
+def _kind() -> Column:
+    names = F.create_map(*(F.lit(each) for item in KINDS.items() for each in item))
+    return F.coalesce(names[F.col("type").cast("int")], F.concat(F.lit("type-"), F.col("type").cast("string")))
+
+
+def unsigned(column: str, start: Column | int, size: int) -> Column:
+    """The number in at most 7 bytes from ``start`` (from 1); null where there are none, wrong where there are fewer."""
+    return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
+
+
+def _signed(column: str, start: Column | int) -> Column:
+    """The signed number in 8 bytes."""
+    return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
+
+
+def fold(number: Column, bits: int) -> Column:
+    """An unsigned number of so many bits as the signed one that those bits are."""
+    sign = 1 << (bits - 1)
+    return number.bitwiseXOR(sign) - sign
+
+
+def _mask(column: str, shift: int, bits: int) -> Column:
+    """So many bits of a number, unsigned."""
+    return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
+
+
+def _bits(column: str, shift: int, bits: int) -> Column:
+    """So many bits of a number, signed."""
+    return fold(_mask(column, shift, bits), bits)
+
+
+def text(column: str, start: Column, size: Column) -> Column:
+    """The text in so many bytes; null where it is not UTF-8, or its size is negative."""
+    return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
+
+
+def _time(milliseconds: str) -> Column:
+    return F.timestamp_millis(F.when(F.col(milliseconds).between(0, _LAST_MILLISECOND), F.col(milliseconds)))

@@ -1,0 +1,1 @@
+"""Lag before and after, compared: the job behind reconcile."""

@@ -1,0 +1,234 @@
+"""The reconcile job: reads the snapshots, concludes, writes the tables; and the main function for spark-submit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
+from migrate_groups.spark.failures import readable_failures
+from migrate_groups.spark.listing import literal
+from migrate_groups.spark.reconciliation.comparable import align
+from migrate_groups.spark.reconciliation.csv_tables import write_csv
+from migrate_groups.spark.reconciliation.mapping import Split, expected, spec_mapping, split_mapping
+from migrate_groups.spark.reconciliation.quarantine import right, set_aside
+from migrate_groups.spark.reconciliation.reconcile import PLANNED, group_topic_summary, partition_verdict
+from migrate_groups.spark.reconciliation.result import Reconciliation, conclude, moments
+from migrate_groups.spark.reconciliation.snapshots import (
+    PROBLEM,
+    examined,
+    read_snapshots,
+    spark_path,
+    strict,
+    written_path,
+)
+from migrate_groups.spark.reconciliation.timeline import lag_timeline
+from migrate_groups.spark.session import submitted_session
+
+
+def run_reconcile(
+    spark: SparkSession,
+    before_paths: Sequence[str],
+    after_paths: Sequence[str],
+    *,
+    split: Split | str | None = None,
+    planned: Iterable[tuple[str, str, str, int, int]] = (),
+    out: Path | str | None = None,
+    quarantine: Path | str | None = None,
+) -> Reconciliation:
+    """Compare snapshots taken before and after.
+
+    Args:
+        spark: any session, also a remote one.
+        before_paths: files, folders or globs (`snapshots.read_snapshots`).
+        after_paths: the same of the new groups.
+        split: a spec, or a file that ``split`` wrote; needed if BEFORE is of the old group as it was taken.
+        planned: rows of `reconcile.PLANNED`.
+        out: see `reconcile_tables`.
+        quarantine: a new folder for rows that can't be right (`quarantine.set_aside`), which stop the job otherwise.
+
+    Raises:
+        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared; a spec that does
+            not cover BEFORE; a folder that exists.
+    """
+    with readable_failures():
+        for folder in (out, quarantine):
+            if folder is not None:
+                _require_new(spark, str(folder))
+        if out is not None and quarantine is not None:
+            _require_apart(str(out), str(quarantine))
+        _require_two(before_paths, after_paths)
+        before, after = examined(spark, before_paths), examined(spark, after_paths)
+        aside = (0, 0)
+        if quarantine is None:
+            # the first job goes over all rows and finds what is wrong; the next ones need not look again
+            checked, rows = (strict(before), strict(after)), (before.drop(PROBLEM), after.drop(PROBLEM))
+        else:
+            with _all_or_nothing(str(quarantine)):
+                aside = set_aside(before, after, written_path(str(quarantine)))
+            checked = rows = right(before), right(after)
+        mapping = _mapping(checked[0], split)
+        to_start = [*planned]
+        found = _reconcile(checked, rows, mapping, spark.createDataFrame(to_start, PLANNED) if to_start else None, out)
+    if not any(aside):
+        return found
+    hint = (
+        f"{sum(aside)} row(s) that can't be right were set aside in {quarantine} (BEFORE {aside[0]}, "
+        f"AFTER {aside[1]}): the verdict is of the rest and says nothing of them"
+    )
+    return replace(found, hints=(hint, *found.hints), quarantined=sum(aside))
+
+
+def reconcile_tables(
+    before: DataFrame,
+    after: DataFrame,
+    mapping: DataFrame | None = None,
+    planned: DataFrame | None = None,
+    out: Path | str | None = None,
+) -> Reconciliation:
+    """`run_reconcile` for DataFrames with the columns of `snapshots.SNAPSHOT`, `mapping.MAPPING`, `reconcile.PLANNED`.
+
+    ``out`` is a folder that must not exist. It gets folders as Spark writes them (part files, and ``_SUCCESS`` when
+    complete): ``partition_verdict.parquet`` and ``.csv``; ``group_topic_summary`` and, where there are more than two
+    moments, ``lag_timeline`` likewise (one part file each, sorted). After a failure it is gone.
+    """
+    return _reconcile((before, after), (before, after), mapping, planned, out)
+
+
+def _reconcile(
+    checked: tuple[DataFrame, DataFrame],
+    rows: tuple[DataFrame, DataFrame],
+    mapping: DataFrame | None,
+    planned: DataFrame | None,
+    out: Path | str | None,
+) -> Reconciliation:
+    """`reconcile_tables`, where ``rows`` is what ``checked`` is if nothing is wrong with any row of it."""
+    spark = rows[0].sparkSession
+    with readable_failures():
+        if out is not None:
+            _require_new(spark, str(out))
+        cluster_id, hints, has_history = align(expected(checked[0], mapping), checked[1])
+        before, after = (side.fillna(cluster_id, ["cluster_id"]) for side in rows)
+        verdicts = partition_verdict(before, after, mapping, planned)
+        timeline = lag_timeline(before, after, mapping) if has_history else None
+        if out is None:
+            return conclude(verdicts, hints, moments(timeline))
+        with _all_or_nothing(str(out)):
+            verdicts = _written(verdicts, f"{out}/partition_verdict")
+            _written(_sorted(group_topic_summary(verdicts)), f"{out}/group_topic_summary")
+            if timeline is not None:
+                timeline = _written(_sorted(timeline, "taken_at"), f"{out}/lag_timeline")
+            return conclude(verdicts, hints, moments(timeline))
+
+
+def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
+    """What ``scripts/spark_reconcile.py`` runs: one line of JSON on stdout, hints and errors on stderr, the exit code.
+
+    It is 0 or, with a problem, that of `HandOverBroken`; an error's own otherwise.
+    """
+    parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
+    parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")
+    parser.add_argument("after", metavar="AFTER", help="the same, of the new groups")
+    parser.add_argument("--before", metavar="PATH", action="append", default=[], dest="more_before", help="one more")
+    parser.add_argument("--after", metavar="PATH", action="append", default=[], dest="more_after", help="one more")
+    parser.add_argument("--split", metavar="FILE", help="a file that split wrote, if BEFORE is not one")
+    parser.add_argument("-o", "--out", metavar="FOLDER", help="where the tables go; must not exist")
+    parser.add_argument("--quarantine", metavar="FOLDER", help="where rows go that can't be right; must not exist")
+    options = parser.parse_args(arguments)
+    try:
+        found = run_reconcile(
+            submitted_session(),
+            [options.before, *options.more_before],
+            [options.after, *options.more_after],
+            split=options.split,
+            out=options.out,
+            quarantine=options.quarantine,
+        )
+    except MigrateGroupsError as error:
+        stderr.write(f"error: {error}\n")
+        return error.exit_code
+    stderr.writelines(f"{hint}\n" for hint in found.hints)
+    totals = found.totals._asdict()
+    stdout.write(json.dumps({"clean": found.clean, "quarantined": found.quarantined, **totals}) + "\n")
+    return 0 if found.clean else HandOverBroken.exit_code
+
+
+def _mapping(before: DataFrame, split: Split | str | None) -> DataFrame | None:
+    if isinstance(split, str):
+        return split_mapping(read_snapshots(before.sparkSession, [split]))
+    return None if split is None else spec_mapping(before, split)
+
+
+def _written(table: DataFrame, path: str) -> DataFrame:
+    """The table as read from the Parquet that was written, so that what follows does not compute it again."""
+    table.write.parquet(written_path(f"{path}.parquet"))
+    read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
+    write_csv(read, written_path(f"{path}.csv"))
+    return read
+
+
+def _sorted(table: DataFrame, *further: str) -> DataFrame:
+    return table.coalesce(1).sortWithinPartitions("cluster_id", "group", "topic", *further)
+
+
+def _require_new(spark: SparkSession, folder: str) -> None:
+    with readable_failures(folder):
+        exists = _exists(spark, folder)
+    if exists:
+        raise InvalidInput(f"{folder}: exists already; choose another or remove it")
+    if "://" not in folder:
+        parent = next(each for each in Path(folder).absolute().parents if each.exists())
+        try:
+            Path(tempfile.mkdtemp(dir=parent)).rmdir()
+        except OSError as error:
+            raise InvalidInput(f"{folder}: can't be written: {parent}: {error.strerror or error}") from error
+
+
+def _require_apart(out: str, quarantine: str) -> None:
+    one, other = Path(out).absolute(), Path(quarantine).absolute()
+    if one.is_relative_to(other) or other.is_relative_to(one):
+        raise InvalidInput(f"{out} and {quarantine}: tables and quarantine each need a folder of their own")
+
+
+def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
+    twice = {_place(path) for path in before} & {_place(path) for path in after}
+    if twice:
+        raise InvalidInput(
+            f"{min(twice)} is BEFORE and AFTER, which have one moment then: take a snapshot of the new groups now"
+        )
+
+
+def _place(path: str) -> str:
+    """A path as the file system knows it, so that ``./a.csv`` is ``a.csv``."""
+    return path if "://" in path else os.path.realpath(path)
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    try:
+        spark.read.text(literal(written_path(path))).inputFiles()  # over Spark Connect reading alone does not look
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def _all_or_nothing(folder: str) -> Iterator[None]:
+    """Removes a folder on this machine that could not be completed; elsewhere a ``_SUCCESS`` is missing then."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

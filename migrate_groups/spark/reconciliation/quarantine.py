@@ -1,0 +1,71 @@
+"""Rows that can't be right, set aside instead of stopping the job: as CSV, with the place and the reason of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from migrate_groups.spark.failures import PROBLEM_FIELDS, Cell, first_lines, local_file
+from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
+from migrate_groups.spark.reconciliation.snapshots import PROBLEM, SNAPSHOT
+
+MAX_LINES = 1000
+"""For at most so many different cells the line is looked up: the driver reads their files for that."""
+
+_FIELDS = StructType([StructField(name, StringType()) for name in PROBLEM_FIELDS])
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+_LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
+
+
+def right(rows: DataFrame) -> DataFrame:
+    """The rows of `snapshots.examined` that can be right, with the columns of `snapshots.SNAPSHOT`."""
+    return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
+
+
+def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
+    """Write the other rows of `snapshots.examined` to a new folder, and return how many each side has.
+
+    Columns: side (BEFORE or AFTER), file, line (where a row with this cell first stands in a CSV file on this machine;
+    null elsewhere and beyond `MAX_LINES`), column and value (no column: the value is the text of a row of a wrong
+    length, or its beginning), expected, row (what could be read of it, as JSON).
+    """
+    wrong = _wrong(before, "BEFORE").unionByName(_wrong(after, "AFTER")).persist()
+    try:
+        counts = {row["side"]: row["count"] for row in wrong.groupBy("side").count().collect()}
+        lines = _lines(wrong)
+        place = [F.col(f"wrong.{name}").eqNullSafe(F.col(f"lines.{name}")) for name in _LINES.names[:3]]
+        found = wrong.alias("wrong").join(F.broadcast(lines).alias("lines"), place, "left")
+        columns = ("side", _shown("wrong.file"), "line", "wrong.column", "wrong.value", "expected", "row")
+        write_whole_cells(found.select(*columns).sort("side", "file", "line"), folder)
+    finally:
+        wrong.unpersist()
+    return counts.get("BEFORE", 0), counts.get("AFTER", 0)
+
+
+def _wrong(rows: DataFrame, side: str) -> DataFrame:
+    return (
+        rows.where(F.col(PROBLEM).isNotNull())
+        .withColumn("problem", F.from_json(PROBLEM, _FIELDS))
+        .select(F.lit(side).alias("side"), "problem.*", F.to_json(F.struct(*SNAPSHOT.names), _JSON).alias("row"))
+    )
+
+
+def _lines(wrong: DataFrame) -> DataFrame:
+    by_file: dict[str, list[Cell]] = defaultdict(list)
+    for row in wrong.select(*_LINES.names[:3]).distinct().limit(MAX_LINES).collect():
+        by_file[row["file"]].append((row["column"], row["value"]))
+    places = [
+        (file, *cell, line)
+        for file, cells in by_file.items()
+        for cell, line in first_lines(local_file(file), cells).items()
+    ]
+    return wrong.sparkSession.createDataFrame(places, _LINES)
+
+
+def _shown(uri: str) -> Column:
+    """A file's URI as `failures.shown` has it."""
+    path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
+    return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

@@ -1,0 +1,240 @@
+"""Two snapshots in, a verdict for every partition out: DataFrame to DataFrame, in Spark SQL functions only.
+
+BEFORE has the old group's committed offsets; `mapping` says in which group each of them is expected afterwards.
+AFTER has snapshots of those groups. Its rows of any other group (the old one, say) are left out. Several rows of one
+group, topic and partition are a history: the latest ``taken_at`` counts on both sides (null being the earliest).
+
+The statuses, in the order in which they take precedence:
+
+==================  ================================================================================================
+``below-log-start``  the offset committed after is below the log's start: records of it are already gone
+``no-commit``        neither side has a commit
+``missing``          committed before, not after
+``unexpected``       committed after, but not before; or in a topic that was recreated since (the topic ids differ),
+                     where the old offset says nothing about the new one
+``behind``           the offset after is smaller: records are processed again
+``ahead``            the offset after is larger, which proves nothing (`AHEAD_PROVES_NOTHING`)
+``exact``            the offsets are equal
+==================  ================================================================================================
+
+``below-log-start`` comes first because it is a loss whatever else is true; ``reason`` names all that is true of a row.
+An offset beyond the log's end as it was read is no status of its own (a live group's offset may be read after the end):
+its lag is negative and shown so, and ``reason`` says it.
+
+Where nothing was committed before, a plan may set an offset on purpose (`PLANNED`): that is what is compared then.
+There is still no lag before.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from migrate_groups.spark.reconciliation.mapping import expected
+from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, with_rows
+
+PLANNED = StructType(
+    [
+        StructField("cluster_id", StringType()),
+        StructField("group", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("planned", LongType(), nullable=False),
+    ]
+)
+"""Offsets that a plan sets in the new groups where the old one has committed nothing (``uncommitted``)."""
+
+STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
+"""All of them, the worst first."""
+
+PROBLEMS = STATUSES[:4]
+"""Those that mean a gap, a replay or a missing partition."""
+
+AHEAD_PROVES_NOTHING = (
+    "`ahead` proves nothing: a day of normal work looks like it, and so does a skipped record. "
+    "Only a snapshot taken before the new groups start tells."
+)
+
+# The cluster last: it tells hardly any two rows apart, and Spark sorts by the beginning of what comes first.
+_KEYS = ["group", "topic", "partition", "cluster_id"]
+_TOPIC_KEYS = ["cluster_id", "group", "topic"]
+_SUMS = ("lag_before", "lag_after", "produced", "consumed")
+TIME_LAGS = ("time_lag_before", "time_lag_after")
+"""The columns for lag as time, in seconds."""
+
+
+def partition_verdict(
+    before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, planned: DataFrame | None = None
+) -> DataFrame:
+    """One row for every cluster, expected group, topic and partition, with a status and both moments' figures.
+
+    Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
+    before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
+    time_lag_before, time_lag_after (seconds; these two only where a side has `snapshots.OLDEST_UNCONSUMED`), produced
+    (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
+    reason (null where there is nothing to say).
+
+    Cluster ids must be equal, or null on both sides: `comparable.align` sees to that. A job over the result fails with
+    a sentence where BEFORE or AFTER contradicts itself: two offsets of one partition at the same moment, or a group
+    that gets one partition from two source groups.
+    """
+    asked = _named(expected(before, mapping), "before")
+    groups = F.broadcast(asked.select("cluster_id", "group").distinct())
+    found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
+    # by hand, since rows that hardly anything is merged of would be sorted before their exchange as well as after it
+    rows = with_rows(asked, found).repartition(*_KEYS)
+    timed = OLDEST_UNCONSUMED.name in rows.columns
+    sides = rows.groupBy(*_KEYS).agg(*_moment("before", timed=timed), *_moment("after", timed=timed))
+    if planned is None:
+        sides = sides.withColumn("planned", F.lit(None).cast(LongType()))
+    else:
+        sides = sides.join(_named(planned, "planned").drop("side"), _KEYS, "full")
+    return sides.select(
+        F.nullif("cluster_id", F.lit("")).alias("cluster_id"),
+        "group",
+        "before.source_group",
+        "topic",
+        "partition",
+        F.coalesce(_contradiction("before"), _contradiction("after"), _status()).alias("status"),
+        F.col("before.offset").alias("before_offset"),
+        F.col("after.offset").alias("after_offset"),
+        F.col("before.log_start_offset").alias("before_log_start"),
+        F.col("before.log_end_offset").alias("before_log_end"),
+        F.col("after.log_start_offset").alias("after_log_start"),
+        F.col("after.log_end_offset").alias("after_log_end"),
+        (F.col("before.log_end_offset") - F.col("before.offset")).alias("lag_before"),
+        (F.col("after.log_end_offset") - F.col("after.offset")).alias("lag_after"),
+        *(_time_lag(side) for side in ("before", "after") if timed),
+        F.when(~_recreated(), F.col("after.log_end_offset") - F.col("before.log_end_offset")).alias("produced"),
+        F.when(~_recreated(), F.col("after.offset") - _start()).alias("consumed"),
+        _reason().alias("reason"),
+    )
+
+
+def group_topic_summary(verdicts: DataFrame) -> DataFrame:
+    """One row for every cluster, group and topic of `partition_verdict`.
+
+    Columns: cluster_id, group, topic, worst (status), partitions, one count for every status (``below_log_start`` and
+    ``no_commit`` with underscores), and the sums of lag_before, lag_after, produced, consumed over the partitions that
+    have them (null if none has, or if it is too large for a bigint: totals leave it out then); the largest
+    time_lag_before and time_lag_after, where there are any.
+    """
+    counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
+    sums = (F.try_sum(name).alias(name) for name in _SUMS)
+    largest = (F.max(name).alias(name) for name in TIME_LAGS if name in verdicts.columns)
+    worst = _status_of(F.min(severity(F.col("status")))).alias("worst")
+    return verdicts.groupBy(*_TOPIC_KEYS).agg(worst, F.count(F.lit(1)).alias("partitions"), *counts, *sums, *largest)
+
+
+def with_totals(summary: DataFrame) -> DataFrame:
+    """The rows of `group_topic_summary` and one with the totals: ``is_total`` is true in it, and its group null.
+
+    ``topics`` counts the rows that went into each.
+    """
+    counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
+    return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
+        _status_of(F.min(severity(F.col("worst")))).alias("worst"),
+        (F.grouping("topic") == 1).alias("is_total"),
+        F.count(F.lit(1)).alias("topics"),
+        *(F.try_sum(name).alias(name) for name in counts),
+        *(F.max(name).alias(name) for name in TIME_LAGS if name in summary.columns),
+    )
+
+
+def severity(status: Column) -> Column:
+    """A status as a number, 1 for the worst."""
+    return F.array_position(_statuses(), status)
+
+
+def count_column(status: str) -> str:
+    """The column of the summary that counts a status."""
+    return status.replace("-", "_")
+
+
+def _statuses() -> Column:
+    return F.array(*map(F.lit, STATUSES))
+
+
+def _status_of(number: Column) -> Column:
+    return F.element_at(_statuses(), number.cast(IntegerType()))
+
+
+def _named(rows: DataFrame, side: str) -> DataFrame:
+    """The rows with the name of their side; an empty cluster_id instead of null, so that it joins and groups."""
+    return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
+
+
+def _moment(side: str, *, timed: bool) -> list[Column]:
+    """Aggregates of one side: the row that was taken last, and what shows that there is another one beside it."""
+    here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
+    values = ["offset", "log_start_offset", "log_end_offset", "topic_id", "source_group"]
+    values += [OLDEST_UNCONSUMED.name] if timed else []
+    return [
+        F.max(F.when(here, F.struct("taken_at", offset.alias("largest"), *values))).alias(side),
+        F.max(F.when(here, F.struct("taken_at", (-offset).alias("negative")))).alias(f"{side}_smallest"),
+        F.min(F.when(here, F.col("source_group"))).alias(f"{side}_source"),
+        F.max(F.when(here, F.col("source_group"))).alias(f"{side}_other_source"),
+    ]
+
+
+def _time_lag(side: str) -> Column:
+    """The age of the oldest record left to read, in seconds; of one from the future 0."""
+    taken_at, oldest = (F.unix_micros(F.col(f"{side}.{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
+    age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
+    return age.alias(f"time_lag_{side}")
+
+
+def _contradiction(side: str) -> Column:
+    """Null, or a failure of the job where a side says two things of one partition."""
+    place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
+    source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
+    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s", place)
+    two_sources = F.format_string(f"{side.upper()} has two source groups (%s, %s) for %s", source, other, place)
+    return (
+        F.when(F.col(f"{side}.largest") != -F.col(f"{side}_smallest.negative"), F.raise_error(two_offsets))
+        .when(source != other, F.raise_error(two_sources))
+        .cast(StringType())
+    )
+
+
+def _recreated() -> Column:
+    return F.coalesce(F.col("before.topic_id") != F.col("after.topic_id"), F.lit(False))
+
+
+def _start() -> Column:
+    """The offset that the new group has to start from."""
+    return F.coalesce("before.offset", "planned")
+
+
+def _status() -> Column:
+    before, after = _start(), F.col("after.offset")
+    return (
+        F.when(after < F.col("after.log_start_offset"), "below-log-start")
+        .when(before.isNull() & after.isNull(), "no-commit")
+        .when(after.isNull(), "missing")
+        .when(before.isNull() | _recreated(), "unexpected")
+        .when(after < before, "behind")
+        .when(after > before, "ahead")
+        .otherwise("exact")
+    )
+
+
+def _reason() -> Column:
+    before, after, planned = F.col("before.offset"), F.col("after.offset"), F.col("planned")
+    on_purpose = before.isNull() & planned.isNotNull()
+    start, end = F.col("after.log_start_offset"), F.col("after.log_end_offset")
+    same_log = ~_recreated()
+    facts: list[tuple[Column, str, tuple[Column, ...]]] = [
+        (after < start, "the log starts at %s: %s records are already gone", (start, start - after)),
+        (_recreated(), "the topic was recreated: its offsets can't be compared", ()),
+        (before.isNotNull() & after.isNull(), "%s was committed before, nothing after", (before,)),
+        (on_purpose & after.isNotNull(), "nothing was committed before, and %s was to be set", (planned,)),
+        (on_purpose & after.isNull(), "%s was to be set, and nothing is committed after", (planned,)),
+        (_start().isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
+        (same_log & (after < _start()), "%s records will be processed again", (_start() - after,)),
+        (same_log & (after > _start()), "%s further on: processed since, or skipped", (after - _start(),)),
+        (after > end, "beyond the log's end as it was read, %s", (end,)),
+    ]
+    sentences = (F.when(holds, F.format_string(text, *values)) for holds, text, values in facts)
+    return F.nullif(F.concat_ws("; ", *sentences), F.lit(""))

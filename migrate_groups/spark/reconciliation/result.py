@@ -1,0 +1,178 @@
+"""The outcome of a reconciliation as plain values, of bounded size whatever the number of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.spark.reconciliation.reconcile import (
+    AHEAD_PROVES_NOTHING,
+    PROBLEMS,
+    STATUSES,
+    TIME_LAGS,
+    count_column,
+    group_topic_summary,
+    severity,
+    with_totals,
+)
+from migrate_groups.spark.reconciliation.timeline import most_telling
+
+MAX_SUMMARY = 1000
+"""At most so many rows of the summary are handed to the driver, the worst first; the files have all."""
+
+MAX_WORST = 20
+"""At most so many partitions are named one by one."""
+
+
+MAX_TIMELINE = 2000
+"""At most so many points of the timeline are handed to the driver; the files have all."""
+
+
+class GroupTopic(NamedTuple):
+    """One group and topic, or the totals (cluster, group and topic are null then). Lags and changes are in records.
+
+    The time lags are the largest of a partition, in seconds; None where they are not known.
+    """
+
+    cluster_id: str | None
+    group: str | None
+    topic: str | None
+    worst: str
+    partitions: int
+    counts: dict[str, int]
+    lag_before: int | None
+    lag_after: int | None
+    produced: int | None
+    consumed: int | None
+    time_lag_before: float | None = None
+    time_lag_after: float | None = None
+
+
+class PartitionVerdict(NamedTuple):
+    """One partition with a problem."""
+
+    cluster_id: str | None
+    group: str
+    source_group: str | None
+    topic: str
+    partition: int
+    status: str
+    before_offset: int | None
+    after_offset: int | None
+    lag_before: int | None
+    lag_after: int | None
+    reason: str | None
+
+
+class Moment(NamedTuple):
+    """One group's topic (None: all of them together) at one moment; lag and changes are in records.
+
+    ``group`` is the expected group: its line begins with the old group's offsets, as long as those are in BEFORE, and
+    goes on with its own. ``lag`` is the sum over the partitions that have one, None if none has; ``produced`` and
+    ``consumed`` are since the moment before, None at the first.
+    """
+
+    cluster_id: str | None
+    group: str
+    topic: str | None
+    taken_at: datetime
+    partitions: int
+    lag: int | None
+    produced: int | None
+    consumed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """What `reconcile` found.
+
+    ``summary`` is the `MAX_SUMMARY` worst of ``topics`` rows, one a group and topic, sorted by severity, then by name;
+    ``worst`` the first `MAX_WORST` partitions with a problem, sorted likewise; ``hints`` are sentences for the reader.
+    ``timeline`` is sorted by cluster, group, topic (None first) and moment, and empty where there are two moments or
+    fewer. ``quarantined`` is the number of rows that were set aside: the verdict is of the rest.
+    """
+
+    totals: GroupTopic
+    topics: int
+    summary: tuple[GroupTopic, ...]
+    worst: tuple[PartitionVerdict, ...]
+    hints: tuple[str, ...]
+    timeline: tuple[Moment, ...] = ()
+    quarantined: int = 0
+
+    @property
+    def problems(self) -> int:
+        """The number of partitions that are missing, below the log's start, behind or unexpected."""
+        return sum(self.totals.counts[status] for status in PROBLEMS)
+
+    @property
+    def clean(self) -> bool:
+        """Whether no partition has a problem."""
+        return self.problems == 0
+
+
+def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
+    """One job over the verdicts for the counts and the summary, and a second for the worst partitions if there are any.
+
+    Args:
+        verdicts: `reconcile.partition_verdict`, at least one row.
+        hints: sentences to carry along.
+        timeline: points to carry along.
+    """
+    rows = (
+        with_totals(group_topic_summary(verdicts))
+        .orderBy(F.col("is_total").desc(), severity(F.col("worst")), "cluster_id", "group", "topic")
+        .limit(MAX_SUMMARY + 1)
+        .collect()
+    )
+    totals = _group_topic(rows[0])
+    return Reconciliation(
+        totals=totals,
+        topics=rows[0]["topics"],
+        summary=tuple(map(_group_topic, rows[1:])),
+        worst=_worst(verdicts, rows[1 : MAX_WORST + 1]) if any(totals.counts[status] for status in PROBLEMS) else (),
+        hints=(*hints, *([AHEAD_PROVES_NOTHING] if totals.counts["ahead"] else [])),
+        timeline=timeline,
+    )
+
+
+def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
+    """The `MAX_TIMELINE` most telling points of `timeline.lag_timeline`, as `Reconciliation` has them."""
+    if timeline is None:
+        return ()
+    moment = F.unix_micros("taken_at").alias("taken_at")
+    rows = most_telling(timeline, MAX_TIMELINE).select(
+        *(moment if name == "taken_at" else name for name in Moment._fields)
+    )
+    # PySpark turns a timestamp into the local time of this machine
+    return tuple(Moment(**row.asDict() | {"taken_at": _utc(row["taken_at"])}) for row in rows.collect())
+
+
+def _utc(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
+def _group_topic(row: Row) -> GroupTopic:
+    counts = {status: row[count_column(status)] for status in STATUSES}
+    absent = {name for name in TIME_LAGS if name not in row}
+    return GroupTopic._make(
+        counts if name == "counts" else None if name in absent else row[name] for name in GroupTopic._fields
+    )
+
+
+def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
+    """The worst partitions, given the worst topics: as many of these hold as many of those, whatever their number."""
+    among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
+    rows = (
+        verdicts.where(F.col("status").isin(*PROBLEMS))
+        .where(among[0] & among[1])
+        .orderBy(severity(F.col("status")), "cluster_id", "group", "topic", "partition")
+        .limit(MAX_WORST)
+        .select(*PartitionVerdict._fields)
+        .collect()
+    )
+    return tuple(map(PartitionVerdict._make, rows))

@@ -1,0 +1,311 @@
+"""A cluster in memory that behaves as a broker does: for tests, held to the same contract suite as the real clients."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from migrate_groups.errors import MigrateGroupsError, Refused
+from migrate_groups.migration.ports import HeldGroup
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.topics import TopicDescription
+from tests.support.in_memory_log import Log
+
+_WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
+_MOST_METADATA = 4096
+
+
+@dataclass
+class _Group:
+    group_type: str = "classic"
+    protocol_type: str = ""
+    assignor: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+
+
+@dataclass
+class _Held:
+    lost: str | None = None
+
+
+class InMemoryCluster:
+    """`GroupWriter` over dictionaries, and the deeds of producers and consumers besides."""
+
+    def __init__(self, cluster_id: str = "in-memory") -> None:
+        self.principal = "User:ANONYMOUS"
+        self._cluster_id = cluster_id
+        self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._denied: set[tuple[Resource, Operation]] = set()
+        self._retention: timedelta | None = timedelta(days=7)
+        self._created = 0
+        self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # the leader's epoch, and the end by then
+
+    # What producers, consumers and administrators do.
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Create a topic with empty partitions; one that is created again gets another id."""
+        self._created += 1
+        logs = {number: Log() for number in range(partitions)}
+        self._topics[topic] = (f"topic-id-{self._created}", logs)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and with it every group's commits for it."""
+        del self._topics[topic]
+        for group in self._groups.values():
+            group.committed = {tp: offset for tp, offset in group.committed.items() if tp.topic != topic}
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Add empty partitions to a topic, up to a total."""
+        logs = self._topics[topic][1]
+        logs.update({number: Log() for number in range(len(logs), total)})
+
+    def produce(self, topic: str, partition: int, records: int, *, timestamp: int = 0) -> None:
+        """Append records to a partition, with this timestamp in milliseconds since 1970."""
+        self._topics[topic][1][partition].append(records, timestamp)
+
+    def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
+        """Append records and the marker that ends their transaction; a consumer is handed them if it is a commit."""
+        with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
+            pass
+
+    @contextmanager
+    def transaction(
+        self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
+    ) -> Iterator[None]:
+        """As `transact`, with a transaction that is open for the length of a ``with`` block."""
+        log = self._topics[topic][1][partition]
+        first = log.open_from = log.end
+        log.append(records, timestamp)
+        yield
+        log.open_from = None
+        log.append(1, timestamp)
+        log.unseen |= {log.end - 1, *(() if commit else range(first, first + records))}
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records below an offset."""
+        log = self._topics[topic][1][partition]
+        log.keep(range(before, log.end))
+
+    def lose_leader(self, topic: str, partition: int) -> None:
+        """Take a partition's leader away."""
+        self._topics[topic][1][partition].has_leader = False
+
+    def elect(self, topic: str, partition: int, end: int) -> None:
+        """Give a partition another leader, whose log ends here: what lies behind is lost, as by an unclean election."""
+        log = self._topics[topic][1][partition]
+        log.keep(range(log.start, end))
+        log.epoch += 1
+
+    def join(
+        self,
+        group: str,
+        member: Member,
+        *,
+        group_type: str = "classic",
+        protocol_type: str = "consumer",
+        assignor: str = "range",
+    ) -> None:
+        """Make somebody, a classic consumer unless said otherwise, a member of a group, Stable at once."""
+        joined = self._groups.setdefault(group, _Group())
+        joined.group_type, joined.protocol_type, joined.assignor = group_type, protocol_type, assignor
+        joined.members[member.member_id] = member
+
+    def leave(self, group: str, member_id: str) -> None:
+        """Take a member out of its group."""
+        del self._groups[group].members[member_id]
+
+    def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
+        """Commit as a member does, or as a simple consumer does without being one."""
+        committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
+        self._groups.setdefault(group, _Group()).committed[partition] = committed
+
+    def deny(self, resource: Resource, *operations: Operation) -> None:
+        """Take permissions from this principal; they are missing from what it is told, and enforced nowhere."""
+        self._denied |= {(resource, operation) for operation in operations}
+
+    def keep_offsets(self, retention: timedelta | None) -> None:
+        """Set how long offsets outlive a group's last member; None: this principal may not know."""
+        self._retention = retention
+
+    # GroupReader
+
+    def cluster_id(self) -> str:
+        """See `GroupReader.cluster_id`."""
+        return self._cluster_id
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """See `GroupReader.describe_group`."""
+        found = self._groups.get(group)
+        if found is None:
+            return GroupDescription(group=group, state="Dead", group_type="")
+        return GroupDescription(
+            group=group,
+            state="Stable" if found.members else "Empty",
+            group_type=found.group_type,
+            protocol_type=found.protocol_type,
+            assignor=found.assignor if found.members else "",
+            members=tuple(found.members.values()),
+        )
+
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
+        """See `GroupReader.describe_groups`."""
+        return {group: self.describe_group(group) for group in groups}
+
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
+        """See `GroupReader.describe_topics`."""
+        there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics
+        return {
+            topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
+            for topic in sorted(there if topics is None else set(topics) & there.keys())
+            for (topic_id, logs), permitted in [(there[topic], self._permitted(Resource(ResourceType.TOPIC, topic)))]
+            if topics is not None or Operation.DESCRIBE in permitted
+        }
+
+    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
+        """See `GroupReader.all_committed`."""
+        return dict(self._committed(group))
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
+        """See `OffsetsReader.committed`."""
+        return {partition: self._committed(group).get(partition) for partition in partitions}
+
+    def committed_by_group(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `OffsetsReader.committed_by_group`."""
+        found: dict[str, CommittedOffsets | MigrateGroupsError] = {}
+        for group, partitions in wanted.items():
+            try:
+                found[group] = self.committed(group, partitions)
+            except MigrateGroupsError as error:
+                found[group] = error
+        return found
+
+    def log_bounds(
+        self,
+        partitions: Collection[TopicPartition],
+        ends: Mapping[TopicPartition, int] | None = None,
+        starts: Mapping[TopicPartition, int] | None = None,
+    ) -> Mapping[TopicPartition, LogBounds]:
+        """See `GroupReader.log_bounds`."""
+        starts, ends = starts or {}, ends or {}
+        found = {}
+        for partition, log in self._led(partitions):
+            epoch, told = self._ends_told.get(partition, (log.epoch, -1))
+            stands = partition in ends and (partition in starts or (epoch == log.epoch and ends[partition] <= told))
+            if not stands:
+                self._ends_told[partition] = log.epoch, log.end
+            end = ends[partition] if stands else log.end
+            found[partition] = LogBounds(start=starts.get(partition, log.start), end=end)
+        return found
+
+    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.stable_ends`."""
+        return {partition: log.stable_end for partition, log in self._led(partitions)}
+
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.offsets_at`."""
+        if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
+            raise ValueError(f"a negative timestamp: {negative[0]}")
+        return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
+
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+        """See `GroupReader.first_records`."""
+        return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """See `GroupReader.permissions`."""
+        return {resource: self._permitted(resource) for resource in resources}
+
+    def _permitted(self, resource: Resource) -> frozenset[Operation]:
+        return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
+
+    def offsets_retention(self) -> timedelta | None:
+        """See `GroupReader.offsets_retention`."""
+        return self._retention
+
+    # GroupWriter
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.alter_offsets`."""
+        if not group:
+            raise ValueError("a group name is never empty")
+        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
+        for partition, answer in answers.items():
+            if answer is _WRITTEN:
+                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
+        return answers
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """See `GroupWriter.alter_offsets_by_group`."""
+        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.delete_offsets`."""
+        found = self._groups.get(group)
+        if found is None:
+            return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
+        subscribed = frozenset[str]().union(*(member.topics for member in found.members.values()))
+        answers = {}
+        for partition in partitions:
+            if partition.topic in subscribed:
+                answers[partition] = WriteAnswer(answer=Answer.REFUSED, error="GROUP_SUBSCRIBED_TO_TOPIC")
+            else:
+                found.committed.pop(partition, None)
+                answers[partition] = _WRITTEN
+        return answers
+
+    def delete_group(self, group: str) -> WriteAnswer:
+        """See `GroupWriter.delete_group`."""
+        found = self._groups.get(group)
+        if found is None:
+            return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
+        if found.members:
+            return WriteAnswer(answer=Answer.REFUSED, error="NON_EMPTY_GROUP")
+        del self._groups[group]
+        return _WRITTEN
+
+    @contextmanager
+    def held(self, group: str) -> Iterator[HeldGroup]:
+        """See `GroupWriter.held`; nobody comes back to a group in memory."""
+        if not self.describe_group(group).stopped:
+            raise Refused(f"group {group!r} can't be held: somebody is in it")
+        yield _Held()
+
+    def _committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        found = self._groups.get(group)
+        return found.committed if found else {}
+
+    def _log(self, partition: TopicPartition) -> Log | None:
+        _, logs = self._topics.get(partition.topic, ("", {}))
+        return logs.get(partition.partition)
+
+    def _led(self, partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, Log]]:
+        for partition in partitions:
+            log = self._log(partition)
+            if log is not None and log.has_leader:
+                yield partition, log
+
+    def _answer(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> WriteAnswer:
+        found = self._groups.get(group)
+        if found is not None and found.members:
+            return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
+        if self._log(partition) is None:
+            return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")
+        if len(committed.metadata.encode()) > _MOST_METADATA:
+            return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")
+        return _WRITTEN
