@@ -30,15 +30,15 @@ def main() -> None:
             if signal.getsignal(number) is signal.SIG_DFL:  # not so under nohup
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
-        written.forget()
         streams.open_streams()
+        written.told_by.set(None)
         code = _heard(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
         _ignore_stops()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses Ctrl-C again is tired of waiting
-        sys.stderr.write(f"interrupted; {written.begun() or 'nothing was written to the cluster'}\n")
+        sys.stderr.write(f"interrupted; {written.told_by.get() or 'nothing was written to the cluster'}\n")
     sys.exit(code)
 
 
@@ -64,7 +64,7 @@ def _heard(code: int) -> int:
     lost = streams.stdout_lost()
     if lost is None:
         return code
-    fails = code in (0, EXIT_CHANGES) and not written.begun()
+    fails = code in (0, EXIT_CHANGES) and not written.told_by.get()
     if not isinstance(lost, BrokenPipeError):
         sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
     return MigrateGroupsError.exit_code if fails else code

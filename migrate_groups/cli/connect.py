@@ -15,9 +15,10 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.kafka.kafka_python import KafkaPythonReader, KafkaPythonWriter
+    from migrate_groups.kafka.kafka_python import KafkaPythonReader
     from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
     from migrate_groups.kafka.second_client import Witness
+    from migrate_groups.migration.ports import Clients
 
 
 _PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
@@ -94,16 +95,17 @@ def open_reader(connection: Connection) -> Iterator[KafkaPythonReader]:
 
 
 @contextmanager
-def open_writer(connection: Connection) -> Iterator[tuple[KafkaPythonWriter, Witness]]:
-    """Yield a writer and the witness that reads back after it."""
+def open_writer(connection: Connection) -> Iterator[Clients]:
+    """Yield a writer and the second client that reads back after it."""
     from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+    from migrate_groups.migration.ports import Clients
 
     with (
         _clients(connection) as (config, witness),
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
     ):
         witness.start()
-        yield writer, witness
+        yield Clients(writer, witness)
 
 
 @contextmanager

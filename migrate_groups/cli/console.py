@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -18,13 +17,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.migration.stop import Progress
-    from migrate_groups.migration.take import Look
     from migrate_groups.snapshots.snapshot import Snapshot
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
 _WIDE = 200
-_SAY_AGAIN = 15.0
 
 
 class SystemClock:
@@ -60,22 +56,6 @@ def confirm(question: str) -> bool:
     except typer.Abort:
         sys.stderr.write("\n")  # the question's line has not ended
         raise KeyboardInterrupt from None
-
-
-def who_is_there() -> Progress:
-    """Return what says on stderr who still consumes, and how long that has been waited for.
-
-    At each change, and once more every `_SAY_AGAIN` seconds.
-    """
-    said: list[tuple[Mapping[str, list[str]], float]] = []
-
-    def say(reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
-        running = {group: why for group, why in reasons.items() if why}
-        if not said or said[-1][0] != running or seconds - said[-1][1] >= _SAY_AGAIN:
-            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
-            said[:] = [(running, seconds)]
-
-    return say
 
 
 def load_table(path: Path) -> Snapshot:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -15,11 +15,9 @@ from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
     from migrate_groups.files.runs.plan_json import PlanFile
-    from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.migration.apply import Application
     from migrate_groups.planning.plan import Plan
-    from migrate_groups.planning.receipt import Receipt
-    from migrate_groups.snapshots.snapshot import Row, Snapshot
+    from migrate_groups.snapshots.snapshot import Row
 
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[
@@ -46,27 +44,14 @@ Rows = Callable[[], "Iterable[Row]"]
 """Returns the rows that a plan was made from, which a table does without."""
 
 
-class PlanInput(NamedTuple):
-    """What a plan is made from: rows that name their groups, options; ``approved``: a saved plan, to be made again."""
-
-    rows: Snapshot
-    options: WriteOptions
-    approved: Plan | None
-
-    def plan(self, reader: GroupReader, receipt: Receipt) -> Plan:
-        """Return the plan; ``receipt``: the record of the run so far. Raises `Refused` where a saved plan is stale."""
-        from migrate_groups.migration.prepare import make_again, make_plan
-
-        if self.approved:
-            return make_again(reader, self.rows, self.approved)
-        return make_plan(reader, self.rows, self.options, receipt)
-
-
-def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool) -> PlanInput:
+def read_application(
+    file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool
+) -> Application:
     """Return what to plan from a snapshot or a saved plan; ``given`` are options, None where they were not.
 
     Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
     """
+    from migrate_groups.migration.apply import Application
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.regroup import name_groups
 
@@ -75,7 +60,7 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
     if saved is None:
         options = WriteOptions(**chosen)
         rows = name_groups(load_table(file), to_group or [], fan_out=fan_out, restore=options.restore)
-        return PlanInput(rows, options, None)
+        return Application(rows=rows, options=options)
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
     for name, value in chosen.items():
@@ -88,7 +73,7 @@ def plan_input(file: Path, given: Mapping[str, Any], to_group: Sequence[str] | N
             f"{file} has uncommitted = end, the log end from when a member was last seen on the topic, which only "
             "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted start or leave"
         )
-    return PlanInput(saved.rows, saved.plan.options, saved.plan)
+    return Application(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:

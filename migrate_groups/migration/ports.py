@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.answers import WriteAnswer
@@ -170,6 +170,13 @@ class GroupWriter(GroupReader, Protocol):
         Raises `Refused` where somebody is in it.
         """
         ...
+
+
+class Clients(NamedTuple):
+    """Two implementations of a client: one reads and writes, the second one reads back after it."""
+
+    writer: GroupWriter
+    second: OffsetsReader
 
 
 class OffsetsTopicReader(Protocol):

@@ -7,12 +7,13 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.cli.console import SystemClock
-from migrate_groups.cli.writing import Journal, finish
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import Witness
+from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
@@ -29,17 +30,17 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
         world.produce(topic, 0, 5)
         world.commit(group, TopicPartition(topic, 0), 3)
     config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
-    journal = Journal(tmp_path / "receipt.json", NOTHING_WRITTEN)
+    file = ReceiptFile(tmp_path / "receipt.json", NOTHING_WRITTEN)
     with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
         plan = make_plan(writer, named, WriteOptions(settle=0))
         world.delete_topic(deleted)
-        deed = write(writer, witness, Deed.of(plan, clock.now()), journal.record)
+        deed = write(writer, witness, Deed.of(plan, clock.now()), file.record)
     assert {entry.change.topic: (entry.outcome, entry.error) for entry in deed.entries} == {
         kept: (Outcome.CONFIRMED, ""),
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
     }
     assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
-    assert receipt_json.load(journal.path) == journal.receipt == Receipt((deed,))
+    assert receipt_json.load(file.path) == file.receipt == Receipt((deed,))
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
-        finish(deed, journal)
+        Ended(deed=deed, receipt=file.receipt, path=file.path).check()

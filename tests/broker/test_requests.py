@@ -12,7 +12,7 @@ from kafka.protocol.metadata import MetadataRequest
 from migrate_groups.clock import Clock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.migration.cutover import CutOver, cut_over, prepare
+from migrate_groups.migration.cut_over import prepare
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -21,6 +21,7 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
+from tests.support.planning import cut_over
 
 TOPICS = 12
 
@@ -56,7 +57,7 @@ def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]
     )
     shown = prepare(writer, spec, WriteOptions(settle=0.0), clock)
     sent.clear()
-    final = cut_over(writer, spec, shown, clock, CutOver(wait=60, progress=lambda *_: None))
+    final = cut_over(writer, shown, clock)
     deed = write(writer, None, NOTHING_WRITTEN.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda _: None)
     assert deed.is_whole
     return Counter(sent)

@@ -9,6 +9,7 @@ from migrate_groups.cli.commands import look, ways_back
 from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import watch as replay
 from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.regroup import name_groups
@@ -39,7 +40,7 @@ class Connected(CliHere):
         @contextmanager
         def open_writer(_):
             try:
-                yield self.cluster, self.cluster
+                yield Clients(self.cluster, self.cluster)
             finally:
                 self.at_the_close()
 

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from migrate_groups.cli.app import main
-from migrate_groups.cli.writing import Journal
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 
 
@@ -39,7 +39,7 @@ class Steps:
 if __name__ == "__main__":
     steps = Steps(int(sys.argv[1]))
     sys.argv = ["migrate-groups", *sys.argv[2:]]
-    Journal.record = steps.around(Journal.record)
+    ReceiptFile.record = steps.around(ReceiptFile.record)
     KafkaPythonWriter.alter_offsets_by_group = steps.around(KafkaPythonWriter.alter_offsets_by_group)
     KafkaPythonWriter.delete_offsets = steps.around(KafkaPythonWriter.delete_offsets)
     main()

@@ -1,4 +1,4 @@
-"""Plans of a hand-over on a real broker, and what their checks say."""
+"""Plans of a hand-over, and what their checks say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import Witness
+from migrate_groups.migration.cut_over import CutOver, Prepared
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.stop import Progress
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -16,6 +18,13 @@ from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
+
+
+def cut_over(reader, shown: Prepared, clock, progress: Progress = lambda reasons, looks, seconds: None) -> Prepared:
+    """Wait a minute for the stop, and return the final plan."""
+    steps = CutOver(reader, shown, clock, wait=60, progress=progress)
+    steps.wait_for_stop()
+    return steps.read()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from migrate_groups.cli.commands import apply as write
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.kafka.kafka_python import KafkaPythonReader
-from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
+from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -66,7 +66,7 @@ class Shell:
 
         @contextmanager
         def open_writer(connection):
-            yield self.cluster, self.cluster
+            yield Clients(self.cluster, self.cluster)
 
         monkeypatch.setattr(write, "open_reader", open_reader)
         monkeypatch.setattr(write, "open_writer", open_writer)

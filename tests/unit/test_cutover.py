@@ -9,7 +9,7 @@ from msgspec import structs
 
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
-from migrate_groups.migration.cutover import CutOver, cut_over, prepare
+from migrate_groups.migration.cut_over import prepare
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
@@ -29,6 +29,7 @@ from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import cut_over
 
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
 
@@ -63,8 +64,7 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Dee
     left = list(deeds)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, wanted, options, clock, receipt)
-    how = CutOver(wait=60, progress=lambda reasons, looks, seconds: None, receipt=receipt)
-    final = cut_over(made, wanted, shown, clock, how)
+    final = cut_over(made, shown, clock)
     return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda deed: None)
 
 
@@ -564,7 +564,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.produce(*INV, 4)
     made.produce(*CAT, 4)
     made.commit("big", CAT, 12)
-    final = cut_over(made, spec(), shown, clock, CutOver(wait=60, progress=leave))
+    final = cut_over(made, shown, clock, leave)
     of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, one after the other
     of_the_old_one = ["all_committed", "describe_topics", "committed", "log_bounds", "cluster_id"]
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)

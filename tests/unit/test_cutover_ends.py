@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.cutover import CutOver, Prepared, cut_over, prepare
+from migrate_groups.migration.cut_over import Prepared, prepare
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogBounds, TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -13,6 +13,7 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import cut_over
 
 PARTITION = TopicPartition("inv", 0)
 SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("inv"),)),))
@@ -33,7 +34,7 @@ def migrate(made: InMemoryCluster, options: WriteOptions, *deeds) -> Prepared:
     left = [*deeds, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
-    return cut_over(made, SPEC, shown, clock, CutOver(wait=60, progress=lambda reasons, looks, seconds: None))
+    return cut_over(made, shown, clock)
 
 
 def start(final: Prepared) -> int | None:

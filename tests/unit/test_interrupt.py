@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from migrate_groups.cli import writing
-from migrate_groups.cli.commands import apply as write
-from migrate_groups.cli.commands import migrate as cutover
+from migrate_groups.cli import person
 from migrate_groups.cli.spark_here import interrupted_later
-from migrate_groups.migration import guard, prepare
+from migrate_groups.migration import apply, carry_out
 from migrate_groups.show import terminal
 from tests.support.cli import Cli, running
 from tests.support.connected import APPLY, MIGRATE, Connected
@@ -42,8 +40,8 @@ def cli(tmp_path, monkeypatch) -> Connected:
 @pytest.mark.parametrize(
     ("module", "name", "said", "offset"),
     [
-        (prepare, "plan_at_the_write", NOTHING, None),
-        (guard, "guard", WRITTEN, 5),
+        (apply, "plan_at_the_write", NOTHING, None),
+        (carry_out, "guard", WRITTEN, 5),
         (terminal, "deed", WRITTEN, 5),
     ],
 )
@@ -67,7 +65,7 @@ def test_while_clients_are_closed(cli, command):
 
 def test_a_second_one(cli, monkeypatch):
     """Whoever presses Ctrl-C again while the first one has clients closed learns the same."""
-    monkeypatch.setattr(guard, "guard", interrupt)
+    monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
     assert last_word(cli, *APPLY) == WRITTEN
 
@@ -99,7 +97,7 @@ def test_a_way_back_names_the_receipt(cli, monkeypatch):
 def test_an_earlier_command_in_this_process_is_none_of_this_one(cli, monkeypatch):
     """What was written is told of the command that was interrupted."""
     cli(*APPLY)
-    monkeypatch.setattr(prepare, "plan_at_the_write", interrupt)
+    monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
     assert last_word(cli, *APPLY) == NOTHING
 
 
@@ -111,8 +109,7 @@ def test_at_the_question(cli, monkeypatch, command):
         raise typer.Abort
 
     monkeypatch.setattr(typer, "confirm", abort)
-    for module in (writing, write, cutover):
-        monkeypatch.setattr(module, "check_can_ask", lambda **_: None)
+    monkeypatch.setattr(person.Person, "check_can_be_asked", lambda _: None)
     done = cli(*command, code=130)
     assert done.stderr.endswith(f"\n{NOTHING}")
     assert "Abort" not in done.stderr
@@ -176,7 +173,7 @@ def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
         released.append(True)
 
     cli.at_the_close = stopped_again
-    monkeypatch.setattr(guard, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(carry_out, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
     assert last_word(cli, *APPLY) == WRITTEN
     assert released
 
@@ -190,7 +187,7 @@ def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
         raised.append(signal.SIGHUP)
         return receipt
 
-    monkeypatch.setattr(guard, "guard", hung_up)
+    monkeypatch.setattr(carry_out, "guard", hung_up)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         cli(*APPLY)

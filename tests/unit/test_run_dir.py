@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrate_groups.cli.commands.migrate import keep
+from migrate_groups.cli.person import Person
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.migration.cutover import prepare
+from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.cut_over import prepare
+from migrate_groups.migration.migrate import Migration, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -16,6 +19,13 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+
+
+def kept(made, content, prepared, run, deed):
+    """Have the run directory keep a write."""
+    file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
+    wanted = Migration(file=file, options=WriteOptions(), run=run)
+    keep(made, wanted, prepared, deed, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
 def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
@@ -39,20 +49,20 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
     run.make()
     unwritten = Deed.of(prepared.plan, FakeClock().now())
     done = replace(unwritten, entries=())
-    keep(made, b"source", prepared, run, done)
+    kept(made, b"source", prepared, run, done)
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()
 
     done = write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None)
     made.produce("inv", 0, 2)
-    keep(made, b"source", prepared, run, done)
+    kept(made, b"source", prepared, run, done)
     rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
     assert rows == [("bill", "inv", 5, 12)]
     before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
     assert before == [("cat", 5, 10), ("inv", 5, 12)]
     assert (run.folder / "spec.toml").read_bytes() == b"source"
 
-    keep(made, b"", prepared, run, unwritten)
+    kept(made, b"", prepared, run, unwritten)
     assert not run.after.exists()
     assert run.before.exists()
 
@@ -69,6 +79,6 @@ def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_p
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    keep(made, b"", prepared, run, write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None))
+    kept(made, b"", prepared, run, write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None))
     assert run.after.exists()
     assert not run.offsets.exists()

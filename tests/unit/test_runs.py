@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.cli.commands import migrate as cutover
+from migrate_groups.cli.commands import ways_back
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import State, Step, Verb, step
@@ -199,7 +200,8 @@ def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(spec.replace('topics = ["t"]', 'topics = ["t", "u"]').replace("1ms", "5s"))
     clock = FakeClock()
-    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    for module in (cutover, ways_back):
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", TopicPartition("u", 0), 6))
     assert "u-0 3 → 6 (3 records); stop it" in cli.fails("rollback", RUN, "--yes", code=4)
@@ -217,7 +219,8 @@ def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(c
 def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
     """The new groups may have started by then, as they were told to: what to do is said for either."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 7))
-    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    for module in (cutover, ways_back):
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
     error = cli.fails(*MIGRATE, "--guard", "5s", code=4)
     assert "t-0 5 → 7 (2 records); stop it. If the new groups have not started, run the same command again" in error
     assert "if they have started, these records are processed twice" in error
@@ -227,7 +230,8 @@ def test_a_rollback_with_exit_4_of_the_guard_is_exit_4_again(cli, monkeypatch):
     """The same command has nothing to do, and says again that records are processed twice."""
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
-    monkeypatch.setattr("migrate_groups.cli.writing.SystemClock", lambda: clock)
+    for module in (cutover, ways_back):
+        monkeypatch.setattr(module, "SystemClock", lambda: clock)
     assert "t-0 nothing → 7; stop it" in cli.fails("rollback", RUN, "--yes", code=4)
     error = cli.fails("rollback", RUN, "--yes", code=4)
     assert "is rolled back already, but group 'new' committed 1 partition after its offsets were read" in error
@@ -261,7 +265,7 @@ def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
     assert "not stopped" in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
     assert cli.offset("old") == 5
     clock = FakeClock(lambda: cli.cluster.leave("old", "lives-on") if cli.cluster.describe_group("old").members else 0)
-    monkeypatch.setattr("migrate_groups.cli.commands.ways_back.SystemClock", lambda: clock)
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     done = cli("hand-back", RUN, "--yes", "--wait", "60s")
     assert cli.offset("old") == 8
     assert "next: start the old applications" in done.stderr

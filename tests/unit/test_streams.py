@@ -14,7 +14,7 @@ import pytest
 from migrate_groups.cli import app
 from migrate_groups.cli.console import show
 from migrate_groups.cli.streams import Outlet, open_streams
-from migrate_groups.migration import guard
+from migrate_groups.migration import carry_out
 from tests.support.cli import Cli
 from tests.support.connected import APPLY, MIGRATE, Connected
 
@@ -56,8 +56,8 @@ def unheard(monkeypatch):
 
 def test_a_write_that_nobody_hears_of_is_brought_to_its_end(cli, unheard, monkeypatch):
     """Written, read back, all files kept, the old group watched: exit 0."""
-    watched, watch = [], guard.guard
-    monkeypatch.setattr(guard, "guard", lambda *arguments: (watched.append(True), watch(*arguments))[1])
+    watched, watch = [], carry_out.guard
+    monkeypatch.setattr(carry_out, "guard", lambda *arguments: (watched.append(True), watch(*arguments))[1])
     cli(*MIGRATE)
     assert cli.offset("new") == 5
     assert watched

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -15,29 +13,11 @@ import typer
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock
-from migrate_groups.cli.writing import (
-    Journal,
-    agree,
-    carry_out,
-    check_can_ask,
-    finish,
-    is_over,
-    open_journal,
-    refuse_other_run,
-)
+from migrate_groups.cli.person import Person, show_outcome
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 
 _MOST_OF_GROUPS = 80
-
-if TYPE_CHECKING:
-    from migrate_groups.cli.plans import PlanInput
-    from migrate_groups.cli.writing import Writing
-    from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.planning.plan import Plan
-    from migrate_groups.planning.receipt import Deed
-
-    ShowPlan = Callable[[Plan], None]
 
 
 def apply(
@@ -95,8 +75,11 @@ def apply(
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
+    from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
+    from migrate_groups.migration.apply import apply as write
+    from migrate_groups.migration.apply import plan_application
+    from migrate_groups.migration.outcome import Outcome
     from migrate_groups.migration.ways_back import refuse_by_record
-    from migrate_groups.planning.receipt import NOTHING_WRITTEN
     from migrate_groups.planning.run_states import Verb
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
@@ -114,57 +97,28 @@ def apply(
         "witness": witness,
     }
     connection = Connection(bootstrap_server, command_config, properties, timeout)
-    wanted = plans.plan_input(file, given, to_group, fan_out=fan_out)
-    show_plan = partial(
-        plans.show_plan, rows=wanted.rows.rows, output_format=output_format, plan_out=plan_out, force=force
-    )
+    wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     path = _receipt_of(file, to_group or [], receipt)
-    if not dry_run:
-        check_can_ask(yes=yes)
-        if path is None:
-            raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
-    with open_journal(path, dry_run=dry_run) if path else nullcontext(Journal(file, NOTHING_WRITTEN)) as journal:
-        refuse_by_record(journal.receipt, Verb.HAND_OVER)
-        if dry_run:
-            _dry_run(connection, wanted, show_plan, journal, detailed=detailed_exitcode)
-            return
-        with open_writer(connection) as cluster:
-            deed = _write(cluster, wanted, show_plan, journal, yes=yes)
+    person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
+    if dry_run:
+        with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
+            with open_reader(connection) as reader:
+                plan = plan_application(reader, wanted, record, person)
+            if plan is not None:
+                person.planned(plan, wanted.rows.rows)
+                plans.conclude_dry_run(plan, detailed=detailed_exitcode)
+        return
+    person.check_can_be_asked()
+    if path is None:
+        raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
+    with open_receipt(path) as record:
+        refuse_by_record(record.receipt, Verb.HAND_OVER)
+        with open_writer(connection) as clients:
+            deed = write(clients, wanted, record, SystemClock(), person)
             if deed is not None:
                 again = f"the same command with a new snapshot in {file}"
-                finish(deed, journal, again=again, apart=output_format != "table")
-
-
-def _dry_run(
-    connection: Connection, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, detailed: bool
-) -> None:
-    with open_reader(connection) as reader:
-        if _is_over(reader, wanted, journal):
-            return
-        plan = wanted.plan(reader, journal.receipt)
-    refuse_other_run(journal, plan)
-    show_plan(plan)
-    plans.conclude_dry_run(plan, detailed=detailed)
-
-
-def _write(cluster: Writing, wanted: PlanInput, show_plan: ShowPlan, journal: Journal, *, yes: bool) -> Deed | None:
-    from migrate_groups.migration.prepare import plan_at_the_write
-
-    writer = cluster[0]
-    if _is_over(writer, wanted, journal):
-        return None
-    shown = wanted.plan(writer, journal.receipt)
-    refuse_other_run(journal, shown)
-    agree(shown, yes=yes, show_plan=show_plan)
-    plan = plan_at_the_write(writer, wanted.rows, shown, SystemClock(), journal.receipt)
-    refuse_other_run(journal, plan)
-    return carry_out(cluster, plan, journal, "written and read back: start the new groups now")
-
-
-def _is_over(reader: GroupReader, wanted: PlanInput, journal: Journal) -> bool:
-    from migrate_groups.migration.started import same_hand_over
-
-    return same_hand_over(journal.receipt, wanted.rows.rows()) and is_over(reader, journal)
+                outcome = Outcome(deed=deed, receipt=record.receipt, path=path, failure=record.failure, again=again)
+                show_outcome(outcome, apart=output_format != "table")
 
 
 def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:

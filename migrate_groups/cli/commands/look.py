@@ -15,8 +15,8 @@ from migrate_groups.cli.console import (
     show,
     talk,
     warn_of_hidden_topics,
-    who_is_there,
 )
+from migrate_groups.cli.person import Person
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, some
 
@@ -106,7 +106,7 @@ def verify(
         from migrate_groups.migration.stop import Wait, prove_stopped
         from migrate_groups.snapshots.selection import TopicPattern
 
-        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=who_is_there())
+        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=Person().still_running)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=[TopicPattern(each) for each in topic or []])
         warn_of_hidden_topics(reader)
     if topic:

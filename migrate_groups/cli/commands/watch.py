@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate_groups.cli import options, written
+from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import SystemClock, confirm, load_table, show, talk, warn_of_hidden_topics
+from migrate_groups.cli.person import Person
 from migrate_groups.errors import Refused
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, some
@@ -84,14 +85,13 @@ def delete(
 
     Example: migrate-groups delete replay --dry-run
     """
-    from migrate_groups.cli.writing import check_can_ask
-
     options.all_groups([group], None)
     if dry_run:
         with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
             _show_what_would_go(reader, group)
         return
-    check_can_ask(yes=yes)
+    person = Person(yes=yes)
+    person.check_can_be_asked()
     with open_writer(Connection(bootstrap_server, command_config, properties, timeout)) as (writer, _):
         from migrate_groups.migration.delete import delete_group, what_would_go
 
@@ -100,7 +100,7 @@ def delete(
             if not confirm(f"Delete group {group}?"):
                 raise Refused("the answer was no; nothing was deleted")
             what_would_go(writer, group, SystemClock())  # somebody may have joined during the question
-        written.begin(f"group {group} may be gone: migrate-groups describe {shlex.quote(group)} tells")
+        person.writing(f"group {group} may be gone: migrate-groups describe {shlex.quote(group)} tells")
         delete_group(writer, group)
     show(f"deleted: {group}")
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from migrate_groups.cli.commands import ways_back as commands
-from migrate_groups.migration import guard, ways_back
+from migrate_groups.migration import carry_out, go_back, guard, ways_back
 from migrate_groups.planning import run_states
 from migrate_groups.planning.run_states import State, Step, Verb
 
@@ -29,8 +28,10 @@ def reverted(mend: int) -> Iterator[None]:
             verb = Verb.DELETE_OFFSETS if mend == 2 else Verb.HAND_BACK
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))
         else:
-            patched.enter_context(mock.patch.object(commands, "_once_quiet", lambda make: _at_once(make)))
-            patched.enter_context(mock.patch.object(guard, "watched", _hand_overs_only(guard.watched)))
+            patched.enter_context(mock.patch.object(go_back, "_settle"))
+            hand_overs_only = _hand_overs_only(guard.watched)
+            for module in (guard, carry_out):
+                patched.enter_context(mock.patch.object(module, "watched", hand_overs_only))
         yield
 
 
@@ -38,10 +39,6 @@ def _allowed(verb: Verb) -> tuple[Step, ...]:
     steps = run_states._TABLE[State.UNDONE]
     at = run_states._VERBS.index(verb)
     return (*steps[:at], Step.ALLOW, *steps[at + 1 :])
-
-
-def _at_once(make):
-    return lambda cluster, record, shown: make(cluster, record)
 
 
 def _hand_overs_only(watched):

@@ -1,6 +1,6 @@
 """Where the command line is opened up for a story: connections, the clock, files, threads, and what is printed.
 
-Nothing else of a story knows a module of the tool but the values of ``cluster.ports`` and `InMemoryCluster`.
+Nothing else of a story knows a module of the tool but the ports and `InMemoryCluster`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import typer
 
 from migrate_groups.cli import console
 from migrate_groups.cli import registry as commands
+from migrate_groups.migration.ports import Clients
 
 _REPLACED = ("replace", "rename")  # how a file of a run comes to be there
 
@@ -37,7 +38,7 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
             if hasattr(module, "open_reader"):
                 put(module, "open_reader", lambda _: nullcontext(world.request))
             if hasattr(module, "open_writer"):
-                put(module, "open_writer", lambda _: nullcontext((world.request, world.second)))
+                put(module, "open_writer", lambda _: nullcontext(Clients(world.request, world.second)))
         for name in ("now", "monotonic", "sleep"):
             method = getattr(world, name)
             put(console.SystemClock, name, lambda _, *arguments, method=method: method(*arguments))

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from migrate_groups.cli.writing import Journal, finish, open_journal, refuse_other_run
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
+from migrate_groups.migration.carry_out import refuse_other_run
+from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Plan
@@ -26,46 +28,50 @@ DEED = Deed.of(plan(), NOON)
 CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5))
 
 
+def ended(deed: Deed, file: ReceiptFile) -> Ended:
+    return Ended(deed=deed, receipt=file.receipt, path=file.path, failure=file.failure)
+
+
 def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):
     """The first record fails: nothing was written yet, so it is an error about a file."""
-    journal = Journal(tmp_path / "r.json", NOTHING_WRITTEN)
+    file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     shutil.rmtree(tmp_path)
     with pytest.raises(InvalidInput, match="no folder"):
-        journal.record(DEED)
+        file.record(DEED)
 
 
 def test_a_receipt_that_is_lost_later_is_partly_applied(tmp_path):
     """Once requests were sent the work is brought to its end, and the command fails with exit 4."""
-    journal = Journal(tmp_path / "r.json", NOTHING_WRITTEN)
-    journal.record(DEED)
+    file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
+    file.record(DEED)
     shutil.rmtree(tmp_path)
-    journal.record(DEED)  # it says nothing new, and need not be written
-    assert not journal.failure
-    journal.record(DEED.remarked("later"))
+    file.record(DEED)  # it says nothing new, and need not be written
+    assert not file.failure
+    file.record(DEED.remarked("later"))
     with pytest.raises(PartlyApplied, match="receipt could not be kept"):
-        finish(DEED, journal)
+        ended(DEED, file).check()
 
 
 def test_another_migrations_receipt_is_left_alone(tmp_path):
     """The file of another intent is refused while something of it is in place; the same one is resumed."""
-    with open_journal(tmp_path / "r.json") as journal:
-        refuse_other_run(journal, plan("c", CHANGE))
-        journal.record(Deed.of(plan("c", CHANGE), NOON))
-        refuse_other_run(journal, plan("c", CHANGE))
+    with open_receipt(tmp_path / "r.json") as file:
+        refuse_other_run(file, plan("c", CHANGE))
+        file.record(Deed.of(plan("c", CHANGE), NOON))
+        refuse_other_run(file, plan("c", CHANGE))
         with pytest.raises(UsageError, match="another migration"):
-            refuse_other_run(journal, plan("elsewhere", CHANGE))
+            refuse_other_run(file, plan("elsewhere", CHANGE))
 
 
 def test_the_receipt_is_locked_from_before_it_is_read(tmp_path):
     """A second run beside the first is refused; a dry run only reads."""
     path = tmp_path / "r.json"
-    with open_journal(path) as journal:
-        journal.record(DEED)
-        with pytest.raises(Refused, match="another run is at work"), open_journal(path):
+    with open_receipt(path) as file:
+        file.record(DEED)
+        with pytest.raises(Refused, match="another run is at work"), open_receipt(path):
             pass
-        with open_journal(path, dry_run=True) as other:
+        with open_receipt(path, read_only=True) as other:
             assert other.receipt == Receipt((DEED,))
-    with open_journal(path) as later:
+    with open_receipt(path) as later:
         assert later.receipt == Receipt((DEED,))
 
 
@@ -73,18 +79,18 @@ def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
     """What can't be read is not taken for a new run: nothing is written over it."""
     path = tmp_path / "r.json"
     path.write_bytes(receipt_json.to_bytes(Receipt((DEED,)))[:-5])
-    with pytest.raises(InvalidInput, match="is no receipt"), open_journal(path):
+    with pytest.raises(InvalidInput, match="is no receipt"), open_receipt(path):
         pass
 
 
 def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
     """What to run again, and what rollback would do, with the path quoted for a shell."""
-    journal = Journal(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
+    file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
     deed = Deed.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(deed, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in deed.entries))
     with pytest.raises(PartlyApplied) as raised:
-        finish(moved, journal)
-    assert f"rollback '{journal.path}', which deletes 2 offsets and restores 1 offset" in str(raised.value)
+        ended(moved, file).check()
+    assert f"rollback '{file.path}', which deletes 2 offsets and restores 1 offset" in str(raised.value)
 
 
 def made_and_moved() -> Plan:
@@ -106,5 +112,5 @@ def made_and_moved() -> Plan:
 
 def test_a_receipt_whose_name_no_file_can_have_is_an_error_about_a_file(tmp_path):
     """A dry run only looks whether there is one."""
-    with pytest.raises(InvalidInput, match="too long"), open_journal(tmp_path / f"{'x' * 256}.json", dry_run=True):
+    with pytest.raises(InvalidInput, match="too long"), open_receipt(tmp_path / f"{'x' * 256}.json", read_only=True):
         pass

@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 import typer
 
-from migrate_groups.cli import writing
+from migrate_groups.cli import person
 from migrate_groups.cli.commands import ways_back
-from migrate_groups.cli.writing import agree
+from migrate_groups.cli.person import Person
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.migration.carry_out import agree
+from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
@@ -39,14 +41,14 @@ def questions(monkeypatch) -> list[str]:
 
 def test_a_plan_without_anything_to_write_asks_nothing(questions):
     """There is nothing to agree to."""
-    agree(NOTHING, yes=False)
+    agree(NOTHING, tuple, Person())
     assert questions == []
 
 
 def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(questions):
     """What it will be once the old group has stopped is not known: the answer is for that."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
-        agree(NOTHING, yes=False, provisional=True)
+        agree(NOTHING, tuple, Person(), provisional=True)
     assert questions == ["Write 0 offsets?"]
 
 
@@ -65,11 +67,11 @@ def handed_over(tmp_path, monkeypatch):
 
     @contextmanager
     def connected(*_):
-        yield made, made
+        yield Clients(made, made)
 
     monkeypatch.setattr(ways_back, "open_writer", connected)
     monkeypatch.setattr(ways_back, "open_reader", lambda *_: nullcontext(made))
-    monkeypatch.setattr(writing.sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(person.sys.stdin, "isatty", lambda: True)
     return made, path
 
 
@@ -178,8 +180,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
     guarded = replace(deed, options=WriteOptions(settle=0.0, guard=5.0))
     path.write_bytes(receipt_json.to_bytes(Receipt((guarded,))))
     clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
-    for module in (ways_back, writing):
-        monkeypatch.setattr(module, "SystemClock", lambda: clock)
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     with pytest.raises(PartlyApplied, match=r"'new' committed 1 partition .* t-0 nothing → 7; stop it"):
         ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
 

@@ -1,0 +1,81 @@
+"""The person at the command line: what a use case tells is shown, what it asks is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate_groups.cli import written
+from migrate_groups.cli.console import confirm, show, talk
+from migrate_groups.cli.plans import PlanFormat, show_plan
+from migrate_groups.errors import UsageError
+from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.outcome import Outcome
+    from migrate_groups.migration.take import Look
+    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.run_states import Verb
+    from migrate_groups.snapshots.snapshot import Row
+
+_SAY_AGAIN = 15.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Person:
+    """`Events` of the command line.
+
+    yes: every plan is agreed to. output_format, plan_out and force: how a plan is shown, and where it is saved.
+    """
+
+    yes: bool = False
+    output_format: PlanFormat = "table"
+    plan_out: Path | None = None
+    force: bool = False
+    _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
+
+    def check_can_be_asked(self) -> None:
+        """Raise `UsageError` where stdin is not a terminal and ``--yes`` was not passed."""
+        if not (self.yes or sys.stdin.isatty()):
+            raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
+
+    def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+        """Show the plan on stdout, and save it where that was asked for."""
+        show_plan(plan, rows, self.output_format, self.plan_out, force=self.force)
+
+    def agrees(self, plan: Plan, *, provisional: bool) -> bool:
+        """Ask on stderr."""
+        return self.yes or confirm(f"Write {counted(len(plan.to_write()), 'offset')}?")
+
+    def still_running(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+        """Say who still consumes, at each change, and once more every `_SAY_AGAIN` seconds."""
+        running = {group: why for group, why in reasons.items() if why}
+        if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
+            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
+            self._told = running, seconds
+
+    def writing(self, told_by: str) -> None:
+        """Remember it for whoever interrupts this process."""
+        written.told_by.set(told_by)
+
+    def read_back(self, verb: Verb) -> None:
+        """Say that the new groups may start, after a hand-over."""
+        from migrate_groups.planning.run_states import Verb
+
+        talk("written and read back" + (": START THE NEW GROUPS NOW" if verb is Verb.HAND_OVER else ""))
+
+    def said(self, line: str) -> None:
+        """Say it on stderr."""
+        talk(line)
+
+
+def show_outcome(outcome: Outcome, *, apart: bool = False) -> None:
+    """Show what became of every partition, on stderr where stdout is a document (``apart``). Raises `PartlyApplied`."""
+    from migrate_groups.show import terminal
+
+    talk(f"receipt: {outcome.path}")
+    (talk if apart else show)(terminal.deed(outcome.deed))
+    outcome.check()

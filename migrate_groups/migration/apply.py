@@ -1,0 +1,57 @@
+"""Offsets of a file written to groups: planned, checked, agreed to, planned again beside the write, read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate_groups.clock import Clock
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write
+from migrate_groups.migration.started import same_hand_over
+from migrate_groups.migration.ways_back import refuse_by_record
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What is asked of a write: rows that name their groups, and options; ``approved``: a plan that was reviewed."""
+
+    rows: Snapshot
+    options: WriteOptions
+    approved: Plan | None = None
+
+
+def plan_application(reader: GroupReader, wanted: Application, file: ReceiptFile, events: Events) -> Plan | None:
+    """Return the plan of now, None where the run is over: its target groups have started. Reads only.
+
+    Raises `Refused` where the record of the run forbids it or a reviewed plan is stale; `UsageError` where the record
+    is of another migration; and as `GroupReader`.
+    """
+    refuse_by_record(file.receipt, Verb.HAND_OVER)
+    if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
+        return None
+    if wanted.approved:
+        plan = make_again(reader, wanted.rows, wanted.approved)
+    else:
+        plan = make_plan(reader, wanted.rows, wanted.options, file.receipt)
+    refuse_other_run(file, plan)
+    return plan
+
+
+def apply(clients: Clients, wanted: Application, file: ReceiptFile, clock: Clock, events: Events) -> Deed | None:
+    """Write, and return what became of it; None where the run is over. Raises as `plan_application`, and for a no."""
+    shown = plan_application(clients.writer, wanted, file, events)
+    if shown is None:
+        return None
+    agree(shown, wanted.rows.rows, events)
+    plan = plan_at_the_write(clients.writer, wanted.rows, shown, clock, file.receipt)
+    refuse_other_run(file, plan)
+    deed = write_plan(clients, plan, file, clock, events)
+    return watch_afterwards(clients.writer, deed, file, clock, events)

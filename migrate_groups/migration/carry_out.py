@@ -1,0 +1,102 @@
+"""The steps that every command that writes has in common: agree, write with a receipt, watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import PartlyApplied, Refused, UsageError
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.guard import guard, watched
+from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.started import started_since
+from migrate_groups.migration.write import write
+from migrate_groups.planning.intent import resumed_differently
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import some
+
+
+def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
+    """Raise `UsageError` where the record is of another migration, or where a later commit would be undone."""
+    differences = resumed_differently(file.receipt, plan)
+    if differences:
+        raise UsageError(
+            f"{file.path} is the receipt of another migration ({some(differences)}): undo that with rollback, "
+            "or name another receipt or run directory"
+        )
+    since = file.receipt.moved_since(plan)
+    if since:
+        raise UsageError(
+            f"{some(since)}: the committed offset is not the one that {file.path} confirmed, so records may have "
+            "been processed since; to write there anyway, name another receipt or run directory"
+        )
+
+
+def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
+    """Return whether this run handed over and its target groups have gone on since: nothing is handed over again.
+
+    Raises `PartlyApplied` where the source group has moved as well: those records are processed twice; `Refused` where
+    a target group has lost an offset.
+    """
+    started = started_since(reader, file.receipt)
+    if started is None:
+        return False
+    handed_over = f"{file.path}: handed over already, and {some(started.groups)} has started"
+    if started.moved:
+        raise PartlyApplied(
+            f"{handed_over}; {some(started.moved, 3)}: stop it, those records are processed twice; nothing was written"
+        )
+    if started.lost:
+        raise Refused(
+            f"{handed_over}; no committed offset any more: {some(started.lost)}: nobody can tell how far the group "
+            "went; nothing was written"
+        )
+    events.said(f"{handed_over}; nothing was written")
+    return True
+
+
+def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
+    """Tell the plan, and ask whether it shall be written; a ``provisional`` one is made again after a wait.
+
+    Raises `Refused` where a check forbids the write, at which a provisional plan's pending ones are not looked at yet,
+    and for a no.
+    """
+    events.planned(plan, rows)
+    refuse_forbidden(plan.refusals(at_the_write=not provisional))
+    if (provisional or plan.to_write()) and not events.agrees(plan, provisional=provisional):
+        raise Refused("the answer was no; nothing was written")
+
+
+def write_plan(
+    clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
+) -> Deed:
+    """Write a plan, read it back with both clients, and return the deed, which is in the receipt at each step."""
+
+    def record(deed: Deed) -> None:
+        file.record(deed)
+        events.writing(file.told_by)
+
+    second = None if plan.options.witness == "none" else clients.second
+    deed = write(clients.writer, second, file.receipt.begun(verb, plan, clock.now()), record)
+    if deed.is_whole:
+        events.read_back(verb)
+    return deed
+
+
+def watch_afterwards(reader: GroupReader, deed: Deed, file: ReceiptFile, clock: Clock, events: Events) -> Deed:
+    """Watch the groups that must no longer consume, over ``guard``; return and record the deed with what they did.
+
+    Only where all was written: otherwise the same write is still to come.
+    """
+    groups, seconds = sorted(watched(deed)), deed.options.guard
+    if not (deed.is_whole and seconds and groups):
+        return deed
+    events.said(f"watching {some(groups)} for {seconds:g} s: what it commits from now on is processed twice")
+    deed = guard(reader, deed, seconds, clock)
+    file.record(deed)
+    return deed

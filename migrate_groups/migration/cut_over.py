@@ -1,0 +1,258 @@
+"""The cut-over up to the write: survey and provisional plan, wait for the stop, final reading and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from msgspec import structs
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
+from migrate_groups.migration.last_seen import EndsWhileConsumed, LastCommitted
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
+from migrate_groups.migration.stop import Progress, Wait, prove_stopped
+from migrate_groups.migration.survey import look_around, permissions_unless_hidden
+from migrate_groups.migration.take import Look, Reading, check_visible, read_group
+from migrate_groups.model.permissions import Resource, ResourceType
+from migrate_groups.planning.checks.hold import can_be_held
+from migrate_groups.planning.checks.permission import of_hand_over
+from migrate_groups.planning.checks.source import way_back
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.survey import Surroundings
+from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.split import SplitSpec, share_out
+from migrate_groups.text import some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A plan with all that it was made from.
+
+    receipt: the record of the run so far. rows: name their new groups; sorted by group, topic and partition. reading:
+    that of the source group that they are from. last: what the source group was last seen to have committed.
+    surroundings: what was asked for once.
+    """
+
+    spec: SplitSpec
+    receipt: Receipt
+    rows: Sequence[Row]
+    plan: Plan
+    reading: Reading
+    last: LastCommitted
+    surroundings: Surroundings
+
+
+def prepare(
+    reader: GroupReader,
+    spec: SplitSpec,
+    options: WriteOptions,
+    clock: Clock,
+    receipt: Receipt = NOTHING_WRITTEN,
+    baseline: Snapshot | None = None,
+    *,
+    hold: bool = False,
+) -> Prepared:
+    """Return the source group's reading now and the provisional plan. Reads only.
+
+    ``receipt`` is the record of the run so far; ``baseline`` what a run that was interrupted had read of the group,
+    for the case that all its offsets expired since. ``hold``: the source group is to be held, which is checked.
+
+    Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, `Refused` where the group
+    expired and the baseline can't replace it, and as `GroupReader`.
+    """
+    patterns = [pattern for target in spec.targets for pattern in target.topics]
+    named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
+    written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
+    visible = reader.describe_topics(None)
+    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics), visible)
+    check_visible(reader, spec.stay)
+    known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
+    # A topic all of whose commits have expired since is in the receipt alone, or in the baseline.
+    expired = {topic for each in patterns for topic in each.matching(known)}
+    if baseline is not None and not reader.describe_group(spec.source).exists:
+        last = LastCommitted.of_baseline(baseline)
+        last.refuse_unless_restorable(spec.source, options)
+        topics = expired | {partition.topic for partition in last.committed}
+        reading = read_group(reader, spec.source, clock, topics=topics, known=visible, may_be_gone=True)
+    else:
+        reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
+        last = LastCommitted.of_look(reading.look)
+    rows = _as_the_earlier_run_knew(share_out([*last.restored(reading.rows())], spec), receipt, options)
+    surroundings = look_around(reader, rows, visible)
+    plan, _ = plan_of_rows(reader, rows, options, receipt, surroundings, reading)
+    if hold:
+        group = Resource(ResourceType.GROUP, spec.source)
+        check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
+        plan = replace(plan, checks=(*plan.checks, check))
+    if spec.stay:
+        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, rows, reading.look.topics, options)))
+    return Prepared(
+        spec=spec, receipt=receipt, rows=rows, plan=plan, reading=reading, last=last, surroundings=surroundings
+    )
+
+
+class CutOver:
+    """The steps from the stop of a source group to the plan that is to be written. Neither writes to the cluster.
+
+    A group that keeps topics may live on; one that hands over everything must be Empty. ``wait``: seconds until giving
+    up. ``progress`` is told of each look, ``keep_baseline`` gets the rows of the source group once it is seen stopped.
+    """
+
+    def __init__(
+        self,
+        reader: GroupReader,
+        shown: Prepared,
+        clock: Clock,
+        *,
+        wait: float,
+        progress: Progress,
+        keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None,
+    ) -> None:
+        self._reader, self._shown, self._clock = reader, shown, clock
+        self._wait, self._progress, self._keep_baseline = wait, progress, keep_baseline
+        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.last
+        self._may_be_gone = self._options.vanished == "restore"
+        self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
+        # Once the members have left, a topic without a commit is no longer seen to be the group's.
+        self._topics = set(shown.reading.look.topics)
+
+    def wait_for_stop(self) -> None:
+        """Wait until the source group has stopped.
+
+        Raises `Refused` when the wait runs out, or where the group is gone and can't be restored; `GroupNotFound`.
+        """
+        with self._gone_is_restorable():
+            self._prove_stopped()
+
+    def read(self) -> Prepared:
+        """Return the final reading and the plan that is to be written.
+
+        The ends of the logs in it are those of the baseline where no offset lies beyond them. Raises `Refused` where a
+        check forbids the write, or a topic came or went since the plan was shown.
+        """
+        shown = self._shown
+        with self._gone_is_restorable():
+            reading = self._read()
+        if not reading.look.description.exists:
+            self._last.refuse_unless_restorable(self._source, self._options)
+        try:
+            shared = share_out([*_mended(reading, shown.reading, self._last, self._ends)], shown.spec)
+        except InvalidInput as error:
+            raise Refused(
+                f"the group's topics changed since the plan was shown: {error}; nothing was written"
+            ) from None
+        rows = _added_from_their_start(_as_the_earlier_run_knew(shared, shown.receipt, self._options), shown.reading)
+        plan, _ = plan_of_rows(self._reader, rows, self._options, shown.receipt, shown.surroundings, reading)
+        refuse_forbidden(plan.refusals(at_the_write=True))
+        _refuse_other_topics(shown.plan, plan)
+        return replace(shown, rows=rows, plan=plan, reading=reading)
+
+    @contextmanager
+    def _gone_is_restorable(self) -> Iterator[None]:
+        """Within it, a source group that is gone is refused with what to do about it."""
+        try:
+            yield
+        except GroupNotFound:
+            self._last.refuse_unless_restorable(self._source, self._options)
+            raise
+
+    def _read(self) -> Reading:
+        read = partial(read_group, self._reader, self._source, self._clock, may_be_gone=self._may_be_gone)
+        try:
+            return read(topics=self._topics, ends=self._shown.reading.ends)
+        except PendingCommits:
+            self._prove_stopped(offsets=True)
+            return read(topics=self._topics, ends=self._shown.reading.ends)
+
+    def _prove_stopped(self, *, offsets: bool = False) -> None:
+        settle, may_be_gone = self._options.settle, self._may_be_gone
+        how = Wait(wait=self._wait, settle=settle, offsets=offsets, progress=self._look_on, may_be_gone=may_be_gone)
+        moved = sorted({change.topic for change in self._shown.plan.changes}) if self._shown.spec.stay else ()
+        prove_stopped(self._reader, [self._source], self._clock, how, topics=moved)
+
+    def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+        if (look := looks.get(self._source)) is not None:
+            self._ends.seen(look)
+            self._topics.update(*(member.topics for member in look.description.members))
+            if self._last.seen(look):
+                self._keep_baseline(replace(self._shown.reading, look=look, taken_at=self._clock.now()).rows())
+        self._progress(reasons, looks, seconds)
+
+
+def _mended(final: Reading, baseline: Reading, last: LastCommitted, ends: EndsWhileConsumed) -> Iterator[Row]:
+    """Yield the final rows with what only the time before the stop can tell.
+
+    A commit that has vanished meanwhile (it expired when its topic was unsubscribed) is as it was last seen: the check
+    of that name decides whether it is restored.
+    """
+    topics = baseline.look.topics
+    recreated = [
+        name
+        for name, topic in final.look.topics.items()
+        if name in topics and topics[name].topic_id not in (None, topic.topic_id)
+    ]
+    if recreated:
+        raise Refused(
+            f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
+        )
+    for row in last.restored(final.rows()):
+        if row.offset is not None:
+            yield row
+        elif row.topic_partition in ends.proven:
+            yield structs.replace(row, group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
+        else:
+            yield structs.replace(row, log_end_offset=None)  # read after the stop: no end to start from
+
+
+def _as_the_earlier_run_knew(rows: Sequence[Row], receipt: Receipt, options: WriteOptions) -> Sequence[Row]:
+    """Return the rows with what only the killed run that this one resumes could know of partitions without a commit.
+
+    Unless it left such partitions out, those of its topics that it did not have were added since: from their start.
+    """
+    earlier = receipt.hand_over
+    if earlier is None:
+        return rows
+    known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
+    topics = {order[:2] for order in known}
+
+    def mended(row: Row) -> Row:
+        change = known.get((row.group or "", row.topic, row.partition))
+        if row.offset is not None:
+            return row
+        if change is None or change.after is None:
+            added = (row.group, row.topic) in topics and options.uncommitted != "leave"
+            return structs.replace(row, source_group=None, offset=row.log_start_offset) if added else row
+        if (stopped := change.source_committed) is not None:  # it has vanished since
+            return structs.replace(
+                row, offset=stopped.offset, leader_epoch=stopped.leader_epoch, metadata=stopped.metadata
+            )
+        if change.source_group is None:  # it was added during the wait, and set to its start
+            return structs.replace(row, source_group=None, offset=change.after.offset)
+        # The end that was proven then.
+        return structs.replace(row, group_state="Stable", log_end_offset=change.after.offset)
+
+    return [*map(mended, rows)]
+
+
+def _added_from_their_start(rows: Sequence[Row], baseline: Reading) -> Sequence[Row]:
+    """Return the rows; partitions that were added since the baseline, which nobody has read, are set to their start."""
+    return [
+        structs.replace(row, source_group=None, offset=row.log_start_offset)
+        if row.offset is None and row.topic_partition not in baseline.look.committed
+        else row
+        for row in rows
+    ]
+
+
+def _refuse_other_topics(shown: Plan, plan: Plan) -> None:
+    agreed = {(change.group, change.topic) for change in shown.changes}
+    now = {(change.group, change.topic) for change in plan.changes}
+    different = sorted(f"{topic} ({group})" for group, topic in agreed ^ now)
+    if different:
+        raise Refused(f"topics came or went since the plan was shown: {some(different)}; nothing was written")

@@ -1,0 +1,96 @@
+"""The two ways back and the clean-up, from the record of a run: planned, agreed to, planned again, written."""
+
+from __future__ import annotations
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import PartlyApplied
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.prepare import make_plan, refuse_forbidden
+from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.text import some
+
+_ALREADY = {
+    Verb.ROLLBACK: "is rolled back already",
+    Verb.HAND_BACK: "is handed back already",
+    Verb.DELETE_OFFSETS: "has no offsets left to delete",
+}
+
+
+def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
+    """Return whether the record of the run has all of this verb's work as done.
+
+    Raises `PartlyApplied` where a group went on during the guard of the deed that did it.
+    """
+    if not file.receipt.is_done(verb):
+        return False
+    moved = next((deed.moved for deed in reversed(file.receipt.deeds) if deed.verb is verb), ())
+    if moved:
+        raise PartlyApplied(
+            f"{file.path} {_ALREADY[verb]}, but {moved[0]}: what it processed from there on is processed twice; "
+            "nothing was written"
+        )
+    events.said(f"{file.path} {_ALREADY[verb]}; nothing was written")
+    return True
+
+
+def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
+    """Return the plan of now; that of a hand-back is provisional, until both groups have stopped. Reads only."""
+    plan = _plan(reader, verb, file, clock)
+    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
+
+
+def go_back(
+    clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
+) -> Deed | None:
+    """Write, and return what became of it; None where the record of the run has it as done.
+
+    A hand-back waits for so many seconds until the target groups and the source group have stopped; before the others
+    nothing may move over ``settle``: a consumer without membership shows only by what it commits. Raises `Refused`
+    where the record or a check forbids it, and for a no; nothing is written then.
+    """
+    if is_done(file, verb, events):
+        return None
+    reader = clients.writer
+    shown = plan_way_back(reader, verb, file, clock)
+    agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
+    if verb is Verb.HAND_BACK:
+        _wait_for_both(reader, shown, clock, events, wait)
+    else:
+        _settle(shown, clock, events)
+    plan = _plan(reader, verb, file, clock)
+    refuse_forbidden(plan.refusals(at_the_write=True))
+    deed = write_plan(clients, plan, file, clock, events, verb)
+    return watch_afterwards(reader, deed, file, clock, events)
+
+
+def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
+    if verb is Verb.ROLLBACK:
+        return plan_rollback(reader, file.receipt)
+    if verb is Verb.HAND_BACK:
+        return make_plan(reader, *hand_back(reader, file.receipt, clock))
+    return delete_source_offsets(reader, file.receipt)
+
+
+def _settle(shown: Plan, clock: Clock, events: Events) -> None:
+    if shown.options.settle:
+        events.said(f"looking again in {shown.options.settle:g} s: nothing may be committed meanwhile")
+        clock.sleep(shown.options.settle)
+
+
+def _wait_for_both(reader: GroupReader, shown: Plan, clock: Clock, events: Events, wait: float) -> None:
+    new = sorted({change.source_group for change in shown.changes if change.source_group})
+    described = reader.describe_groups(sorted({change.group for change in shown.changes}))
+    old = [group for group, each in described.items() if each.exists]
+    settle = shown.options.settle
+    events.said(
+        f"waiting up to {wait:g} s for {some(new)} to stop, and {some(old) or 'nobody else'}: stop their applications "
+        f"now; once they have, this takes {settle:g} s to settle, and reading and writing"
+    )
+    prove_stopped(reader, [*new, *old], clock, Wait(wait=wait, settle=settle, progress=events.still_running))

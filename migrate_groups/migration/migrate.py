@@ -1,0 +1,175 @@
+"""The whole cut-over in one process, and what it leaves in the run directory."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
+from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
+from migrate_groups.migration.cut_over import CutOver, Prepared, prepare
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.fence import take_fence
+from migrate_groups.migration.guard import guard
+from migrate_groups.migration.outcome import Outcome
+from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.ways_back import refuse_by_record
+from migrate_groups.model.fence import Fence
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.planning.intent import intent_differences
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.text import some
+
+# Whoever was kept out tries again within seconds (measured), and would process from where the group was handed over.
+_WATCHED_AFTER_HOLD = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What is asked of a cut-over.
+
+    file: the split, and its bytes as they were loaded. options: those of the write. run: the run directory. wait:
+    seconds that the source group has to stop. hold: keep everybody out of it until the guard is over. approved: the
+    plan that was reviewed, with the name of its file.
+    """
+
+    file: SplitFile
+    options: WriteOptions
+    run: RunDir
+    wait: float = 600.0
+    hold: bool = False
+    approved: tuple[str, Plan] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a hold of a source group that lives on."""
+        if self.hold and self.file.spec.stay:
+            raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
+
+
+def plan_migration(reader: GroupReader, wanted: Migration, clock: Clock, events: Events) -> Prepared | None:
+    """Return the plan of now, None where the run is over: its target groups have started. Reads only.
+
+    Raises as `prepare`; `Refused` where the record of the run forbids it or the plan is not the one that was reviewed;
+    `UsageError` where the run directory is of another migration.
+    """
+    with open_receipt(wanted.run.receipt, read_only=True) as file:
+        refuse_by_record(file.receipt, Verb.HAND_OVER)
+        if is_over(reader, file, events):
+            return None
+        return _prepared(reader, wanted, file, clock)
+
+
+def migrate(clients: Clients, wanted: Migration, clock: Clock, events: Events) -> Outcome | None:
+    """Hand over: survey, plan, agree, wait for the stop, hold, fence, read, plan, write, read back, keep, guard.
+
+    The same call again resumes a run that was interrupted. Returns None where the run is over: its target groups have
+    started. Raises as `plan_migration` and `CutOver`, and where the answer is no; nothing is written then.
+    """
+    writer, run = clients.writer, wanted.run
+    run.make()
+    with open_receipt(run.receipt) as file:
+        refuse_by_record(file.receipt, Verb.HAND_OVER)
+        if is_over(writer, file, events):
+            return None
+        shown = _prepared(writer, wanted, file, clock)
+        agree(shown.plan, lambda: shown.rows, events, provisional=True)
+        run.keep_baseline(shown.reading.rows())
+        events.said(f"waiting up to {wanted.wait:g} s for {shown.spec.source} to stop: stop its applications now")
+        steps = CutOver(
+            writer,
+            shown,
+            clock,
+            wait=wanted.wait,
+            progress=events.still_running,
+            keep_baseline=run.keep_baseline,
+        )
+        steps.wait_for_stop()
+        with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
+            run.keep_fence(_fence(writer, clock, events), resumed=shown.receipt.hand_over is not None)
+            final = steps.read()
+            refuse_other_run(file, final.plan)
+            deed = write_plan(clients, final.plan, file, clock, events)
+            keep(writer, wanted, final, deed, file, clock, events)
+            deed = watch_afterwards(writer, deed, file, clock, events)
+        if held is not None:
+            deed = _watched_after_hold(writer, held, shown.spec.source, deed, clock, events)
+            file.record(deed)
+        return Outcome(deed=deed, receipt=file.receipt, path=run.receipt, failure=file.failure)
+
+
+def _prepared(reader: GroupReader, wanted: Migration, file: ReceiptFile, clock: Clock) -> Prepared:
+    """Return the provisional plan. Raises where it is not the one that was reviewed, or of another migration."""
+    spec = wanted.file.spec
+    baseline = wanted.run.load_baseline(spec.source)
+    prepared = prepare(reader, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
+    _check_approved(wanted.approved, prepared.plan, file.receipt)
+    refuse_other_run(file, prepared.plan)
+    return prepared
+
+
+def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
+    """Raise `Refused` naming each difference between the plan that was reviewed and the one of now.
+
+    Partitions that were added while the run that this one resumes waited claim no old group, and are none.
+    """
+    if approved is None:
+        return
+    name, reviewed = approved
+    if receipt.hand_over is not None:
+        plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
+    if differences := intent_differences(reviewed, plan):
+        raise Refused(f"not what {name} says: {some(differences)}; have it reviewed again; nothing was written")
+
+
+def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
+    """Return the ends of the offsets topic, from which `audit` reads its log."""
+    fence = take_fence(reader, clock)
+    if fence is None:
+        events.said(f"audit will not be able to prove this cut-over: {OFFSETS_TOPIC} needs Describe (and Read, then)")
+    return fence
+
+
+def keep(
+    reader: GroupReader, wanted: Migration, final: Prepared, deed: Deed, file: ReceiptFile, clock: Clock, events: Events
+) -> None:
+    """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
+
+    They may start meanwhile: nothing waits for this, and so the ends of the logs, for the lag of the old group, are
+    read only now. What can't be written is noted: the offsets are in place.
+    """
+    reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
+    try:
+        # The starts were read beside the write; the ends may be those from before the stop.
+        reading = replace(reading, bounds=reader.log_bounds(reading.look.committed, starts=reading.starts))
+        after = take_snapshot(reader, groups, clock, reading) if deed.is_whole else None
+    except MigrateGroupsError as error:
+        after = None
+        events.said(f"{wanted.run.after} was not written: {error}")
+    try:
+        wanted.run.save(wanted.file.content, Snapshot.of_rows(reading.rows()), final.rows, final.plan, after)
+    except InvalidInput as error:
+        file.not_kept(error)
+
+
+def _watched_after_hold(
+    reader: GroupReader, held: HeldGroup, source: str, deed: Deed, clock: Clock, events: Events
+) -> Deed:
+    """Return the deed with what the source group did once it was let go.
+
+    The guard has seen nobody, since nobody could come: so it goes on for a while.
+    """
+    deed = deed.with_moved([held.lost] if held.lost else [])
+    seconds = min(deed.options.guard, _WATCHED_AFTER_HOLD)
+    if not (seconds and deed.is_whole):
+        return deed
+    events.said(f"{source} is let go, and watched for {seconds:g} s more")
+    return guard(reader, deed, seconds, clock)
