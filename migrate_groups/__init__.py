@@ -1,3 +1,72 @@
-"""Migrate Kafka consumer groups: no record skipped, none processed twice."""
+"""Migrate Kafka consumer groups: no record skipped, none processed twice.
+
+Names are imported when they are first used: this import loads no client, no pyarrow and no Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from migrate_groups.api.cluster import Cluster as Cluster
+    from migrate_groups.api.cluster import connect as connect
+    from migrate_groups.api.proof import reconcile as reconcile
+    from migrate_groups.api.snapshot import PlannedWrite as PlannedWrite
+    from migrate_groups.api.snapshot import Snapshot as Snapshot
+    from migrate_groups.api.snapshot import Split as Split
+    from migrate_groups.errors import ClusterUnavailable as ClusterUnavailable
+    from migrate_groups.errors import GroupNotFound as GroupNotFound
+    from migrate_groups.errors import HandOverBroken as HandOverBroken
+    from migrate_groups.errors import InvalidInput as InvalidInput
+    from migrate_groups.errors import MigrateGroupsError as MigrateGroupsError
+    from migrate_groups.errors import MissingDependency as MissingDependency
+    from migrate_groups.errors import NotAuthorized as NotAuthorized
+    from migrate_groups.errors import PartlyApplied as PartlyApplied
+    from migrate_groups.errors import PendingCommits as PendingCommits
+    from migrate_groups.errors import Refused as Refused
+    from migrate_groups.errors import Undetermined as Undetermined
+    from migrate_groups.errors import UsageError as UsageError
+    from migrate_groups.migration.events import Events as Events
+    from migrate_groups.migration.outcome import Outcome as Outcome
+    from migrate_groups.planning.options import WriteOptions as WriteOptions
+    from migrate_groups.planning.plan import Plan as Plan
+    from migrate_groups.snapshots.rewind_targets import ShiftBy as ShiftBy
+    from migrate_groups.snapshots.rewind_targets import ToCurrent as ToCurrent
+    from migrate_groups.snapshots.rewind_targets import ToEarliest as ToEarliest
+    from migrate_groups.snapshots.rewind_targets import ToLatest as ToLatest
+    from migrate_groups.snapshots.rewind_targets import ToOffset as ToOffset
+    from migrate_groups.snapshots.rewind_targets import ToTime as ToTime
+    from migrate_groups.snapshots.snapshot import Row as Row
 
 __version__ = "0.1.0"
+
+_ERRORS = (
+    *("ClusterUnavailable", "GroupNotFound", "HandOverBroken", "InvalidInput", "MigrateGroupsError"),
+    *("MissingDependency", "NotAuthorized", "PartlyApplied", "PendingCommits", "Refused", "Undetermined", "UsageError"),
+)
+_HOMES = {
+    **dict.fromkeys(("Cluster", "connect"), "api.cluster"),
+    **dict.fromkeys(("PlannedWrite", "Snapshot", "Split"), "api.snapshot"),
+    "reconcile": "api.proof",
+    **dict.fromkeys(_ERRORS, "errors"),
+    "Events": "migration.events",
+    "Outcome": "migration.outcome",
+    "WriteOptions": "planning.options",
+    "Plan": "planning.plan",
+    **dict.fromkeys(
+        ("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_targets"
+    ),
+    "Row": "snapshots.snapshot",
+}
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

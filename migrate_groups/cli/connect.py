@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,11 +14,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.kafka.kafka_python import KafkaPythonReader
-    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
-    from migrate_groups.kafka.second_client import Witness
-    from migrate_groups.migration.ports import Clients
-
+    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
 _PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
 _INSTEAD = {"request.timeout.ms": "--timeout", "default.api.timeout.ms": "--timeout"}
@@ -83,51 +78,27 @@ def _property(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_reader(connection: Connection) -> Iterator[KafkaPythonReader]:
+def open_reader(connection: Connection) -> Iterator[GroupReader]:
     """Yield a reader, which has no method that writes."""
-    from migrate_groups.kafka.kafka_python import KafkaPythonReader
+    from migrate_groups.api import clients
 
-    with (
-        _clients(connection) as (config, witness),
-        closing(KafkaPythonReader(config, describe_members=witness.describe_group)) as reader,
-    ):
+    with clients.open_reader(connection.config()) as reader:
         yield reader
 
 
 @contextmanager
 def open_writer(connection: Connection) -> Iterator[Clients]:
     """Yield a writer and the second client that reads back after it."""
-    from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-    from migrate_groups.migration.ports import Clients
+    from migrate_groups.api import clients
 
-    with (
-        _clients(connection) as (config, witness),
-        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
-    ):
-        witness.start()
-        yield Clients(writer, witness)
+    with clients.open_writer(connection.config()) as opened:
+        yield opened
 
 
 @contextmanager
-def open_offsets_topic(connection: Connection) -> Iterator[tuple[KafkaPythonReader, KafkaOffsetsTopic]]:
+def open_offsets_topic(connection: Connection) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield a reader, and a reader of the offsets topic's log."""
-    from migrate_groups.kafka.kafka_python import KafkaPythonReader
-    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+    from migrate_groups.api import clients
 
-    with (
-        _clients(connection) as (config, _),
-        closing(KafkaPythonReader(config)) as reader,
-        closing(KafkaOffsetsTopic(config)) as topic,
-    ):
-        yield reader, topic
-
-
-@contextmanager
-def _clients(connection: Connection) -> Iterator[tuple[ClientConfig, Witness]]:
-    from migrate_groups.kafka.second_client import Witness
-
-    # kafka-python tells every retry to the root logger; what matters of it is in the error that ends the command.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    config = connection.config()
-    with closing(Witness(config)) as witness:
-        yield config, witness
+    with clients.open_offsets_topic(connection.config()) as opened:
+        yield opened

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,22 +19,6 @@ if TYPE_CHECKING:
 
 # Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
 _WIDE = 200
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        """See `Clock.now`."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
-        time.sleep(max(0.0, seconds))
 
 
 def talk(*lines: RenderableType) -> None:

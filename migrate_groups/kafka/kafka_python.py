@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from migrate_groups.kafka.connection import Ask, KafkaConnection, OfGroups
 from migrate_groups.kafka.hold import Hold, hold, without_holder
 from migrate_groups.kafka.log import Logs, first_records
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
@@ -63,6 +63,13 @@ class KafkaPythonReader:
         """See `GroupReader.cluster_id`."""
         return self._connection.run(surroundings.cluster_id, doing="asking for the cluster id")
 
+    def list_groups(self) -> Sequence[GroupListing]:
+        """See `GroupReader.list_groups`."""
+        return sorted(self._listed().values(), key=lambda listing: listing.group)
+
+    def _listed(self) -> Mapping[str, GroupListing]:
+        return self._connection.run(wire.list_groups, doing="listing the groups")
+
     def describe_group(self, group: str) -> GroupDescription:
         """See `GroupReader.describe_group`."""
         return self.describe_groups([group])[group]
@@ -71,7 +78,7 @@ class KafkaPythonReader:
         """See `GroupReader.describe_groups`."""
         answers = self._of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
-        listed = self._connection.run(wire.list_groups, doing="listing the groups") if dead else {}
+        listed = self._listed() if dead else {}
         # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
         unlisted = [group for group in dead if group not in listed]
         commits = self._of_groups(unlisted, of_groups.fetch_offsets(dict.fromkeys(unlisted)), _READING)
@@ -80,9 +87,7 @@ class KafkaPythonReader:
             for group, answer in answers.items()
         }
 
-    def _described(
-        self, group: str, answer: Any, listed: Mapping[str, str] | None, *, commits: bool
-    ) -> GroupDescription:
+    def _described(self, group: str, answer: Any, listed: GroupListing | None, *, commits: bool) -> GroupDescription:
         """Describe a group by the answer for classic groups, and where that is Dead by what the list of groups has."""
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
@@ -90,13 +95,10 @@ class KafkaPythonReader:
             if commits:
                 return GroupDescription(group=group, state="Empty", group_type="classic")
             return GroupDescription(group=group, state="Dead", group_type="")
-        if listed["group_type"] == "consumer" and self._describe_members is not None:
-            return self._describe_members(group, listed["group_state"])
+        if listed.group_type == "consumer" and self._describe_members is not None:
+            return self._describe_members(group, listed.state)
         return GroupDescription(
-            group=group,
-            state=listed["group_state"],
-            group_type=listed["group_type"],
-            protocol_type=listed["protocol_type"],
+            group=group, state=listed.state, group_type=listed.group_type, protocol_type=listed.protocol_type
         )
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:

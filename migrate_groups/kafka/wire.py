@@ -20,7 +20,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.connection import in_kafkas_words
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.groups import GroupDescription, GroupListing, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
@@ -33,16 +33,17 @@ _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
 
-async def list_groups(client: KafkaAdminClient) -> dict[str, dict[str, str]]:
-    """Return state, type and protocol type of every group that this principal may describe."""
+async def list_groups(client: KafkaAdminClient) -> dict[str, GroupListing]:
+    """Return every group that this principal may describe, by name."""
     listed = await client._async_list_groups()
     # Brokers before 4.0 know no types, and then every group is a classic one; before 2.6 no states either.
     return {
-        entry["group_id"]: {
-            "group_state": entry.get("group_state") or "Unknown",
-            "group_type": entry.get("group_type") or "classic",
-            "protocol_type": entry["protocol_type"],
-        }
+        entry["group_id"]: GroupListing(
+            group=entry["group_id"],
+            state=entry.get("group_state") or "Unknown",
+            group_type=entry.get("group_type") or "classic",
+            protocol_type=entry["protocol_type"],
+        )
         for entry in listed
     }
 

@@ -6,14 +6,14 @@ A dry run is handed a `GroupReader`, which has no method that writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.answers import WriteAnswer
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.offsets_topic import LogPiece
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
@@ -49,6 +49,10 @@ class GroupReader(OffsetsReader, Protocol):
 
     def cluster_id(self) -> str:
         """Return the id that the brokers report for their cluster."""
+        ...
+
+    def list_groups(self) -> Sequence[GroupListing]:
+        """Return every group that this principal may describe, sorted by name, of whatever type."""
         ...
 
     def describe_group(self, group: str) -> GroupDescription:

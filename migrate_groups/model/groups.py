@@ -11,6 +11,16 @@ HOLD_PROTOCOL_TYPE = "migrate-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """A group as ListGroups has it, in Kafka's own words; brokers before 4.0 know no types, before 2.6 no states."""
+
+    group: str
+    state: str
+    group_type: str
+    protocol_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A member of a group as its coordinator reports it.
 

@@ -187,8 +187,8 @@ def test_leaving_leaves_an_empty_consumer_group_with_the_same_offsets(config, wo
 
 HOLDER = """
 import sys
-from migrate_groups.cluster.client_config import ClientConfig
-from migrate_groups.cluster.hold import _Member, hold
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.hold import _Member, hold
 with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from migrate_groups.cli.console import SystemClock
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile

@@ -85,7 +85,7 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     with closing(Witness(config)) as witness:
         assert witness.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
         process = Path(f"/proc/{witness._child._process.pid}")
-        assert b"witness_child" in (process / "cmdline").read_bytes()
+        assert b"second_client_process" in (process / "cmdline").read_bytes()
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
 

@@ -195,6 +195,22 @@ def test_several_groups_are_written_and_read_at_once(world):
     world.leave(joined)
 
 
+def test_groups_are_listed(world):
+    """Every group is listed with the state and type that describing it tells, sorted by name."""
+    topic, live, empty = world.create_topic(), world.name("live"), world.name("empty")
+    joined = world.join(live, topic)
+    world.commit(empty, TopicPartition(topic, 0), 0)
+    listed = {each.group: each for each in world.writer.list_groups()}
+    assert [*listed] == sorted(listed)
+    assert (listed[live].state, listed[live].group_type, listed[live].protocol_type) == (
+        "Stable",
+        "classic",
+        "consumer",
+    )
+    assert (listed[empty].state, listed[empty].group_type) == ("Empty", "classic")
+    world.leave(joined)
+
+
 def test_several_groups_are_described_at_once(world):
     """As each is described by itself, those that do not exist among them."""
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from migrate_groups.cli.console import SystemClock
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import Witness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,7 +10,7 @@ from datetime import timedelta
 from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.groups import GroupDescription, GroupListing, Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -140,6 +140,16 @@ class InMemoryCluster:
     def cluster_id(self) -> str:
         """See `GroupReader.cluster_id`."""
         return self._cluster_id
+
+    def list_groups(self) -> Sequence[GroupListing]:
+        """See `GroupReader.list_groups`."""
+        described = [self.describe_group(group) for group in sorted(self._groups)]
+        return [
+            GroupListing(
+                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
+            )
+            for each in described
+        ]
 
     def describe_group(self, group: str) -> GroupDescription:
         """See `GroupReader.describe_group`."""

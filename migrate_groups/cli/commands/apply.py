@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import SystemClock
 from migrate_groups.cli.person import Person, show_outcome
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration

@@ -23,9 +23,8 @@ from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.commands.history import Asked
-    from migrate_groups.kafka.kafka_python import KafkaPythonReader
-    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
     from migrate_groups.migration.landing import Landed
+    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.model.fence import Fence
     from migrate_groups.planning.receipt import Deed
     from migrate_groups.spark.offsets_topic.audit_job import Audit
@@ -187,7 +186,7 @@ def _fenced(groups: list[Group]) -> dict[int, int]:
 @contextmanager
 def _open_log(
     connection: Connection, cluster_id: str, partitions: int
-) -> Iterator[tuple[KafkaPythonReader, KafkaOffsetsTopic]]:
+) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield readers of this cluster, and of its log of so many partitions. Raises `UsageError` and `Undetermined`."""
     with open_offsets_topic(connection) as (reader, topic):
         if reader.cluster_id() != cluster_id:

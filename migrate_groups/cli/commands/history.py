@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection, open_offsets_topic, open_reader
-from migrate_groups.cli.console import SystemClock, show, talk
+from migrate_groups.cli.console import show, talk
 from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.errors import InvalidInput, Undetermined

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader
-from migrate_groups.cli.console import SystemClock, check_output, load_table, save_table, talk, warn_of_hidden_topics
+from migrate_groups.cli.console import check_output, load_table, save_table, talk, warn_of_hidden_topics
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.rewind_targets import (
     PastEnd,

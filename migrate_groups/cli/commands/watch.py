@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import SystemClock, confirm, load_table, show, talk, warn_of_hidden_topics
+from migrate_groups.cli.console import confirm, load_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.person import Person
 from migrate_groups.errors import Refused
 from migrate_groups.snapshots.times import parse_duration

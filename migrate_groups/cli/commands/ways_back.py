@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import SystemClock, talk
+from migrate_groups.cli.console import talk
 from migrate_groups.cli.person import Person, show_outcome
 from migrate_groups.cli.plans import show_table
 from migrate_groups.snapshots.times import parse_duration

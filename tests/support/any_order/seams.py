@@ -15,6 +15,7 @@ from unittest import mock
 
 import typer
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import console
 from migrate_groups.cli import registry as commands
 from migrate_groups.migration.ports import Clients
@@ -41,7 +42,7 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
                 put(module, "open_writer", lambda _: nullcontext(Clients(world.request, world.second)))
         for name in ("now", "monotonic", "sleep"):
             method = getattr(world, name)
-            put(console.SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
+            put(SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
         for name in _REPLACED:
             put(os, name, _watched(world, getattr(os, name)))
         # The second client is asked in a thread: here in its turn, so that a story is the same each time.

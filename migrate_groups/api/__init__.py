@@ -1,0 +1,1 @@
+"""What `import migrate_groups` offers: docs/python.md shows it."""

@@ -1,0 +1,54 @@
+"""Open the clients of a cluster, and close them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.kafka_python import KafkaPythonReader, KafkaPythonWriter
+from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+from migrate_groups.kafka.second_client import Witness
+from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+
+
+@contextmanager
+def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
+    """Yield a reader, which has no method that writes."""
+    with (
+        _second_client(config) as second,
+        closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
+    ):
+        yield reader
+
+
+@contextmanager
+def open_writer(config: ClientConfig) -> Iterator[Clients]:
+    """Yield a writer, and the second client that reads back after it."""
+    with (
+        _second_client(config) as second,
+        closing(KafkaPythonWriter(config, describe_members=second.describe_group)) as writer,
+    ):
+        second.start()
+        yield Clients(writer, second)
+
+
+@contextmanager
+def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
+    """Yield a reader, and a reader of the offsets topic's log."""
+    _quiet_clients()
+    with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
+        yield reader, topic
+
+
+@contextmanager
+def _second_client(config: ClientConfig) -> Iterator[Witness]:
+    _quiet_clients()
+    with closing(Witness(config)) as second:
+        yield second
+
+
+def _quiet_clients() -> None:
+    """Keep kafka-python from telling every retry to the root logger: what matters of it is in the error at the end."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)

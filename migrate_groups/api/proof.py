@@ -1,0 +1,66 @@
+"""Reconciliation for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate_groups.api.snapshot import Split, load_split
+from migrate_groups.files.runs.compared import compared
+from migrate_groups.snapshots.split import cover
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from migrate_groups.spark.reconciliation.result import Reconciliation
+
+Paths = Path | str | Sequence[Path | str]
+
+
+def reconcile(
+    before: Paths,
+    after: Paths = (),
+    *,
+    split: Split | Path | None = None,
+    output: Path | None = None,
+    quarantine: Path | None = None,
+    spark: SparkSession | None = None,
+) -> Reconciliation:
+    """Compare offsets and lag before and after, with Spark; it does not raise where partitions differ: see ``clean``.
+
+    Args:
+        before: a run directory of `migrate` alone; or snapshots: files, folders or globs, also remote ones.
+        after: snapshots of the target groups.
+        split: needed where ``before`` is of the source group.
+        output: a new folder for the tables.
+        quarantine: a new folder for rows that can't be right; without it one stops the job.
+        spark: a session; none: one on this machine, which ends with the call.
+
+    Raises:
+        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared.
+        MissingDependency: Spark or Java is not there.
+        Refused, Undetermined: there is nothing to judge of a run directory.
+    """
+    from migrate_groups.spark.reconciliation.job import run_reconcile
+    from migrate_groups.spark.reconciliation.mapping import Split as Mapped
+    from migrate_groups.spark.session import SMALL, local_session
+
+    asked = compared(_paths(before), _paths(after), has_spec=split is not None)
+    spec = None if split is None else load_split(split).spec
+    mapped = None if spec is None else Mapped(spec.source, lambda topics: cover(spec, topics).targets)
+    with nullcontext(spark) if spark is not None else local_session(small=asked.rows < SMALL) as session:
+        return run_reconcile(
+            session,
+            asked.before,
+            asked.after,
+            split=mapped,
+            planned=asked.planned,
+            out=output,
+            quarantine=quarantine,
+        )
+
+
+def _paths(given: Paths) -> list[str]:
+    return [str(given)] if isinstance(given, Path | str) else [str(each) for each in given]
