@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import kafka.errors as kafka_errors
 import tenacity
-from kafka import KafkaAdminClient
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
-from migrate_groups.kafka.client import CertificateRefused, Unreachable, open_client, refused
+from migrate_groups.kafka.client import Unreachable, open_client, refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.security import Security
+from migrate_groups.kafka.private import CertificateRefused, Client
 from migrate_groups.text import counted
 
 T = TypeVar("T")
@@ -39,11 +39,11 @@ class OfGroups(Generic[T]):
 
 
 # Asks for these groups, and notes their answers and errors; raises none that is of one coordinator alone.
-Ask = Callable[[KafkaAdminClient, Collection[str], OfGroups[T]], Awaitable[None]]
+Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
 class KafkaConnection:
-    """Runs coroutines against a `KafkaAdminClient`, with a new client for each attempt, until the time-out.
+    """Runs coroutines against a `Client`, with a new client for each attempt, until the time-out.
 
     The first request connects, once: where no bootstrap server can be reached it raises at once. Later ones may find
     the cluster gone for a while. Every one raises `InvalidInput` where a certificate or key can't be used.
@@ -51,10 +51,10 @@ class KafkaConnection:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
-        self._client: KafkaAdminClient | None = None
+        self._client: Client | None = None
         self._was_reached = False
 
-    def run(self, request: Callable[[KafkaAdminClient], Awaitable[T]], *, doing: str, needs: str = "") -> T:
+    def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
         """Return what ``request`` returns, within the time-out.
 
         ``doing`` says in the error what was tried, ``needs`` which permission it takes, as "Read on Group 'g'".
@@ -82,7 +82,7 @@ class KafkaConnection:
         """
         into: OfGroups[T] = OfGroups()
 
-        async def request(client: KafkaAdminClient) -> None:
+        async def request(client: Client) -> None:
             into.failed.clear()
             await ask(client, [group for group in needs if group not in into.found], into)
             # One that is worth another try is raised before the others, so that it gets it.
@@ -107,7 +107,7 @@ class KafkaConnection:
             return error
         return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
 
-    def run_once(self, request: Callable[[KafkaAdminClient], Awaitable[T]]) -> T:
+    def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Return what ``request`` returns, from one attempt. Raises kafka-python's own errors: for writes."""
         try:
             return self._attempt(request, time.monotonic() + self._config.timeout)
@@ -121,21 +121,12 @@ class KafkaConnection:
         if client is not None:
             client.close()
 
-    def _attempt(self, request: Callable[[KafkaAdminClient], Awaitable[T]], deadline: float) -> T:
+    def _attempt(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
         seconds = max(0.001, deadline - time.monotonic())
         if self._client is None:
             self._client = open_client(self._config, seconds)
             self._was_reached = True
-        client, manager = self._client, self._client._manager
-
-        async def within_its_time() -> T:
-            # kafka-python bounds each request, and not what comes before it: a connection to a broker that hangs.
-            left = max(1, (deadline - time.monotonic()) * 1000)
-            answer: T = await manager.wait_for(manager.call_soon(request, client), left)
-            return answer
-
-        result: T = manager.run(within_its_time)
-        return result
+        return self._client.run(request, deadline)
 
     def _is_worth_another_try(self, error: BaseException) -> bool:
         return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))

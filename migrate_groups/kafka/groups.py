@@ -8,18 +8,18 @@ the other, so that several connections carry them side by side.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 import msgspec
-from kafka import KafkaAdminClient
 from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
+from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.wire import PartitionError, by_topic
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
@@ -43,10 +43,10 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 def describe(*, permissions: bool = False) -> Ask[Any]:
     """Return what asks for each group's DescribedGroup, whatever its protocol type; a missing one is Dead."""
 
-    async def of_coordinator(client: KafkaAdminClient, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
         # From version 6 on a missing group is an error, which does not say what this principal may do with it.
         request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=5)
-        for answer in (await client._manager.send(request, node_id=node)).groups:
+        for answer in (await client.send(request, node)).groups:
             _note(into, answer.group_id, answer, answer.error_code)
 
     return _by_coordinator(of_coordinator)
@@ -59,19 +59,19 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
     """
 
     async def of_coordinator(
-        client: KafkaAdminClient, node: Any, groups: list[str], into: OfGroups[dict[TopicPartition, Any]]
+        client: Client, node: Any, groups: list[str], into: OfGroups[dict[TopicPartition, Any]]
     ) -> None:
-        if client._manager.broker_version_data.api_version(OffsetFetchRequest) < 8:
+        if client.version(OffsetFetchRequest) < 8:
             for group in groups:
                 topics = _topics(OffsetFetchRequest.OffsetFetchRequestTopic, wanted[group])
                 request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True, max_version=7)
-                answer = await client._manager.send(request, node_id=node)
+                answer = await client.send(request, node)
                 _note(into, group, _by_partition(answer), answer.error_code)
             return
         wire = OffsetFetchRequest.OffsetFetchRequestGroup
         asked = [wire(group_id=group, topics=_topics(wire.OffsetFetchRequestTopics, wanted[group])) for group in groups]
         request = OffsetFetchRequest(groups=asked, require_stable=True, min_version=8, max_version=8)
-        for answer in (await client._manager.send(request, node_id=node)).groups:
+        for answer in (await client.send(request, node)).groups:
             _note(into, answer.group_id, _by_partition(answer), answer.error_code)
 
     return _by_coordinator(of_coordinator)
@@ -82,7 +82,7 @@ def commit_offsets(
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
     """Return what commits these offsets for groups without members, with Kafka's error class for each partition."""
 
-    async def of_group(client: KafkaAdminClient, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
+    async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
         written = ((each, _written(each.partition, committed)) for each, committed in offsets[group].items())
         request = OffsetCommitRequest(
@@ -94,14 +94,14 @@ def commit_offsets(
             topics=[topic_class(name=topic, partitions=of_topic) for topic, of_topic in by_topic(written).items()],
             max_version=_LAST_PLAIN_VERSION,
         )
-        response = await client._manager.send(request, node_id=node)
+        response = await client.send(request, node)
         return {
             TopicPartition(topic.name, answer.partition_index): kafka_errors.for_code(answer.error_code)
             for topic in response.topics
             for answer in topic.partitions
         }
 
-    async def of_coordinator(client: KafkaAdminClient, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
         left = iter(groups)
 
         async def of_connection(connection: Any) -> None:
@@ -111,8 +111,8 @@ def commit_offsets(
                 except (kafka_errors.KafkaError, OSError) as error:
                     into.failed[group] = error
 
-        connections = _connections(client, node, min(len(groups), _MOST_CONNECTIONS))
-        for done in [client._manager.call_soon(of_connection, connection) for connection in connections]:
+        connections = client.connections(node, min(len(groups), _MOST_CONNECTIONS))
+        for done in [client.begin(of_connection, connection) for connection in connections]:
             await done
 
     return _by_coordinator(of_coordinator)
@@ -121,30 +121,28 @@ def commit_offsets(
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
     """Return what deletes what a group has committed there, with Kafka's error class for each (KIP-496)."""
 
-    async def ask(client: KafkaAdminClient, groups: Collection[str], into: OfGroups[Any]) -> None:
+    async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
         for group in groups:
-            answers = await client._async_delete_group_offsets(group, [KafkaTopicPartition(*p) for p in partitions])
+            answers = await client.delete_offsets(group, [KafkaTopicPartition(*each) for each in partitions])
             into.found[group] = {TopicPartition(*partition): error for partition, error in answers.items()}
 
     return ask
 
 
-async def delete_groups(
-    client: KafkaAdminClient, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]
-) -> None:
+async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
     """Delete groups, with Kafka's error class for each, under its own name."""
     for group in groups:
-        coordinator = await client._find_coordinator_id(group)
-        response = await client._manager.send(DeleteGroupsRequest(groups_names=[group]), node_id=coordinator)
+        coordinator = await client.coordinator(group)
+        response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
         into.found[group] = {each.group_id: kafka_errors.for_code(each.error_code) for each in response.results}
 
 
 def _by_coordinator(
-    of_coordinator: Callable[[KafkaAdminClient, Any, list[str], OfGroups[T]], Awaitable[None]],
+    of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
     """Return what asks all coordinators side by side; an error of one is that of its groups."""
 
-    async def ask(client: KafkaAdminClient, groups: Collection[str], into: OfGroups[T]) -> None:
+    async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
         async def of_one(node: Any, of_node: list[str]) -> None:
             try:
                 await of_coordinator(client, node, of_node, into)
@@ -152,38 +150,27 @@ def _by_coordinator(
                 into.fail(of_node, error)
 
         nodes = await _coordinators(client, groups, into)
-        for done in [client._manager.call_soon(of_one, node, of_node) for node, of_node in nodes.items()]:
+        for done in [client.begin(of_one, node, of_node) for node, of_node in nodes.items()]:
             await done
 
     return ask
 
 
-async def _coordinators(client: KafkaAdminClient, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
+async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
     """Return the groups of each coordinator; those for which none can be found have failed."""
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:
-        found = await client._find_coordinator_ids(list(groups))
+        found = await client.coordinators(groups)
     except kafka_errors.BrokerResponseError:
         found = {}  # that of one group: each says for itself
         for group in groups:
             try:
-                found[group] = await client._find_coordinator_id(group)
+                found[group] = await client.coordinator(group)
             except kafka_errors.BrokerResponseError as error:
                 into.failed[group] = error
     for group, node in found.items():
         nodes[node].append(group)
     return nodes
-
-
-def _connections(client: KafkaAdminClient, node: Any, number: int) -> Iterator[Any]:
-    """Yield so many names of one broker, for each of which kafka-python keeps a connection."""
-    yield node
-    cluster = client._manager.cluster
-    broker = cluster.broker_metadata(node)
-    for each in range(1, number):
-        name = f"{node}-{each}"
-        cluster._coordinator_brokers[name] = type(broker)(name, broker.host, broker.port, None)
-        yield name
 
 
 def _note(into: OfGroups[Any], group: str, answer: Any, error_code: int) -> None:

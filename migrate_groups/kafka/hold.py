@@ -25,13 +25,12 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 import tenacity
-from kafka import KafkaAdminClient
-from kafka.admin import MemberToRemove
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
+from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.wire import PartitionError
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
 
@@ -172,18 +171,17 @@ class _Member:
     def leave(self, connection: KafkaConnection) -> None:
         """Leave the group, if this member got as far as that. Raises `NotAuthorized`, `ClusterUnavailable`."""
         if self.member_id:
-            leaver = MemberToRemove(member_id=self.member_id, reason="the hold is over")
             connection.run(
-                lambda client: client._async_remove_group_members(self.group, [leaver]),
+                lambda client: client.remove_member(self.group, self.member_id, "the hold is over"),
                 doing=f"leaving group {self.group!r}",
             )
 
-    async def heartbeat(self, client: KafkaAdminClient) -> PartitionError:
+    async def heartbeat(self, client: Client) -> PartitionError:
         """Return what the coordinator says to a heartbeat."""
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
 
-    async def _join_and_sync(self, client: KafkaAdminClient) -> PartitionError:
+    async def _join_and_sync(self, client: Client) -> PartitionError:
         joined = await self._join(client)
         if joined.error_code == kafka_errors.MemberIdRequiredError.errno:  # KIP-394
             self.member_id = joined.member_id
@@ -197,7 +195,7 @@ class _Member:
             error = await self._sync(client)
         return error
 
-    async def _join(self, client: KafkaAdminClient) -> Any:
+    async def _join(self, client: Client) -> Any:
         milliseconds = int(self.session_timeout * 1000)
         # No subscription: a KIP-848 group with members does not take a classic member without one.
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")
@@ -212,7 +210,7 @@ class _Member:
         )
         return await self._send(client, request)
 
-    async def _sync(self, client: KafkaAdminClient) -> PartitionError:
+    async def _sync(self, client: Client) -> PartitionError:
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self._generation,
@@ -223,9 +221,9 @@ class _Member:
         )
         return _final((await self._send(client, request)).error_code)
 
-    async def _send(self, client: KafkaAdminClient, request: Any) -> Any:
-        coordinator = await client._find_coordinator_id(self.group)
-        return await client._manager.send(request, node_id=coordinator)
+    async def _send(self, client: Client, request: Any) -> Any:
+        coordinator = await client.coordinator(self.group)
+        return await client.send(request, coordinator)
 
 
 def _final(error_code: int) -> PartitionError:

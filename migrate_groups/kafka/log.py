@@ -10,13 +10,14 @@ from typing import Any
 
 import kafka.errors as kafka_errors
 import msgspec
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaConsumer
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, explain
+from migrate_groups.kafka.private import Client
 from migrate_groups.model.partitions import LogBounds, ManyTimes, StampedOffset, TopicPartition
 
 # A fetch gives at least one batch, however large; more is not needed to see that there are records.
@@ -137,7 +138,7 @@ class Logs:
                 for question, answered in zip(questions, answers, strict=True)
             ]
 
-        async def ask(client: KafkaAdminClient) -> None:
+        async def ask(client: Client) -> None:
             known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
             open_questions = left()
             if all(question.keys() <= known.keys() for question in open_questions):
@@ -155,7 +156,7 @@ class Logs:
 
 
 async def _ask(
-    client: KafkaAdminClient,
+    client: Client,
     questions: Sequence[Question],
     isolation: int,
     leaders: Mapping[TopicPartition, Leader],
@@ -170,7 +171,7 @@ async def _ask(
                 led[leader[0]][partition] = timestamp
         for broker, of_broker in led.items():
             request = list_offsets(of_broker, leaders, isolation)
-            asked.append((answered, client._manager.send(request, node_id=broker)))
+            asked.append((answered, client.send(request, broker)))
     for answered, response in asked:
         answered |= _listed_offsets(await response, leaders)
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka import KafkaAdminClient
 from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.private import Client
 from migrate_groups.model.offsets_topic import ABORTED, CONTROL, OFFSETS_TOPIC, RECORD, LogPiece, LogRecord
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 
@@ -59,14 +59,14 @@ class KafkaOffsetsTopic:
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
     """Return what asks each leader once, for each partition's answer."""
 
-    async def request(client: KafkaAdminClient) -> dict[int, Any]:
+    async def request(client: Client) -> dict[int, Any]:
         leaders: dict[int, list[int]] = defaultdict(list)
         for topic in await wire.topics(client, [OFFSETS_TOPIC]):
             _raise_for(topic.error_code, OFFSETS_TOPIC)
             for found in topic.partitions:
                 if found.partition_index in positions:
                     leaders[found.leader_id].append(found.partition_index)
-        requests = [client._manager.send(_request(led, positions), node_id=leader) for leader, led in leaders.items()]
+        requests = [client.send(_request(led, positions), leader) for leader, led in leaders.items()]
         answers = {}
         for asked in requests:
             response = await asked

@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka import KafkaAdminClient
 from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.groups import describe
+from migrate_groups.kafka.private import Client
 from migrate_groups.model.permissions import Operation
 
 _OPERATIONS = {
@@ -26,7 +26,7 @@ _RETENTION = "offsets.retention.minutes"
 Permissions = frozenset[Operation] | None
 
 
-async def group_permissions(client: KafkaAdminClient, names: Collection[str], into: OfGroups[Permissions]) -> None:
+async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
     """Ask what this principal may do with groups; without Describe that is nothing."""
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
@@ -41,7 +41,7 @@ async def group_permissions(client: KafkaAdminClient, names: Collection[str], in
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
     """Return the request for what this principal may do with topics; without Describe that is nothing."""
 
-    async def request(client: KafkaAdminClient) -> Mapping[str, Permissions]:
+    async def request(client: Client) -> Mapping[str, Permissions]:
         answers = await wire.topics(client, topics, permissions=True)
         return {
             answer.name: frozenset() if wire.hides_topic(answer) else permitted(answer.authorized_operations)
@@ -58,16 +58,16 @@ def permitted(bits: Collection[int] | None) -> Permissions:
     return found if Operation.DESCRIBE in found else None
 
 
-async def cluster_id(client: KafkaAdminClient) -> str:
+async def cluster_id(client: Client) -> str:
     """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8 (KeyError, measured)."""
-    answer = await client._manager.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    answer = await client.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
     return str(answer.cluster_id)
 
 
-async def offsets_retention(client: KafkaAdminClient) -> timedelta | None:
+async def offsets_retention(client: Client) -> timedelta | None:
     """Return ``offsets.retention.minutes`` of the broker with the lowest id; None where it does not say."""
-    broker = str(min(broker.node_id for broker in client._manager.cluster.brokers()))
+    broker = str(client.brokers()[0])
     asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
-    answer: dict[str, Any] = await client._async_describe_configs([asked], config_filter="all")
+    answer = await client.describe_configs([asked])
     config = answer["broker"][broker].get(_RETENTION)
     return timedelta(minutes=int(config["value"])) if config else None

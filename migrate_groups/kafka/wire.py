@@ -12,20 +12,20 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
-from kafka import KafkaAdminClient
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.connection import in_kafkas_words
+from migrate_groups.kafka.private import Client
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
 V = TypeVar("V")
-Request = Callable[[KafkaAdminClient], Awaitable[T]]
+Request = Callable[[Client], Awaitable[T]]
 PartitionError = type[kafka_errors.KafkaError]
 
 # The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
@@ -33,9 +33,9 @@ _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
 
-async def list_groups(client: KafkaAdminClient) -> dict[str, GroupListing]:
+async def list_groups(client: Client) -> dict[str, GroupListing]:
     """Return every group that this principal may describe, by name."""
-    listed = await client._async_list_groups()
+    listed = await client.list_groups()
     # Brokers before 4.0 know no types, and then every group is a classic one; before 2.6 no states either.
     return {
         entry["group_id"]: GroupListing(
@@ -95,10 +95,10 @@ def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
     return subscription, assignment
 
 
-async def topics(client: KafkaAdminClient, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
+async def topics(client: Client, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
     """Return the Metadata answer for each of these topics, or for all where ``names`` is None; creates none.
 
-    Not through `KafkaAdminClient`, which turns every partition into a dict, in as much time as reading it takes.
+    Not through kafka-python's admin client, which turns every partition into a dict, in as much time as reading takes.
     """
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -106,7 +106,7 @@ async def topics(client: KafkaAdminClient, names: Collection[str] | None, *, per
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=permissions,
     )
-    found: list[Any] = (await client._manager.send(request)).topics
+    found: list[Any] = (await client.send(request)).topics
     return found
 
 

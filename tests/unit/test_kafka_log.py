@@ -32,7 +32,7 @@ class Cluster:
         """As `KafkaConnection.run`: what may mend is asked again."""
         while True:
             try:
-                return asyncio.run(request(SimpleNamespace(_manager=self)))
+                return asyncio.run(request(self))
             except kafka_errors.RetriableError as error:
                 self.asked.append(error.message)
 

@@ -57,28 +57,29 @@ def test_offsets_are_committed_as_kafka_python_does(version):
     )
     sent = []
 
-    class Manager:
+    class Client:
         async def send(self, request, node_id):
             sent.append((request.encode(version), node_id))
             answer = OffsetCommitResponse.OffsetCommitResponseTopic
             one = answer.OffsetCommitResponsePartition
             return SimpleNamespace(topics=[answer(name="t", partitions=[one(partition_index=0, error_code=25)])])
 
-        def call_soon(self, request, *arguments):
-            return request(*arguments)
+        def begin(self, work, *arguments):
+            return work(*arguments)
 
-    async def coordinators(groups):
-        return dict.fromkeys(groups, 7)
+        async def coordinators(self, groups):
+            return dict.fromkeys(groups, 7)
+
+        def connections(self, node, number):
+            return [node]
 
     offsets = {
         FIRST: CommittedOffset(offset=5),
         SECOND: CommittedOffset(offset=2**62, leader_epoch=3, metadata="größer"),
         OTHER: CommittedOffset(offset=0, leader_epoch=0, metadata="m"),
     }
-    client = SimpleNamespace(_manager=Manager(), _find_coordinator_ids=coordinators)
-    client._manager.cluster = SimpleNamespace(broker_metadata=lambda node: None)
     answers = OfGroups()
-    asyncio.run(commit_offsets({"g": offsets})(client, ["g"], answers))
+    asyncio.run(commit_offsets({"g": offsets})(Client(), ["g"], answers))
     assert sent == [(wanted.encode(version), 7)]
     assert {each: error.errno for each, error in answers.found["g"].items()} == {FIRST: 25}
 

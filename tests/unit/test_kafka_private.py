@@ -1,0 +1,38 @@
+"""kafka-python's private parts: what a new version lacks is named, and no other module uses any."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from kafka import KafkaAdminClient
+
+from migrate_groups.kafka import private
+
+PACKAGE = Path(private.__file__).parents[1]
+
+
+def test_this_version_has_all_of_them():
+    """Each private part that is used is there."""
+    assert private.lacking() == []
+
+
+def test_what_a_version_lacks_is_named_with_its_reason():
+    """So that whoever raises the upper bound sees what to look at."""
+    assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
+        "KafkaAdminClient._gone: it did something"
+    ]
+
+
+def test_they_are_used_in_one_module():
+    """Nowhere else does anything of the package reach for one of these names."""
+    names = {name for of_class in private.USED.values() for name in of_class}
+    found = {
+        str(path.relative_to(PACKAGE)): node.attr
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in names
+        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    }
+    assert set(found) <= {"kafka/private.py"}
