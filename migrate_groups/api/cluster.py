@@ -189,7 +189,7 @@ class Cluster:
         """Return the provisional plan of `migrate`, None where this run is over. Writes nothing."""
         wanted = _migration(split, run_dir, options)
         prepared = migrate.plan_migration(self._look(), wanted, self._clock, self._events)
-        return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows)) if prepared else None
+        return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
 
     def migrate(
         self,

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from msgspec import structs
-
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
+from migrate_groups.migration.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.last_seen import EndsWhileConsumed, LastCommitted
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import plan_of_rows, refuse_forbidden
+from migrate_groups.migration.prepare import plan_of, refuse_forbidden
 from migrate_groups.migration.stop import Progress, Wait, prove_stopped
 from migrate_groups.migration.survey import look_around, permissions_unless_hidden
 from migrate_groups.migration.take import Look, Reading, check_visible, read_group
@@ -25,8 +24,9 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Surroundings
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.snapshot import Row, Snapshot
-from migrate_groups.snapshots.split import SplitSpec, share_out
+from migrate_groups.snapshots.split import SplitSpec
 from migrate_groups.text import some
 
 
@@ -34,18 +34,47 @@ from migrate_groups.text import some
 class Prepared:
     """A plan with all that it was made from.
 
-    receipt: the record of the run so far. rows: name their new groups; sorted by group, topic and partition. reading:
-    that of the source group that they are from. last: what the source group was last seen to have committed.
-    surroundings: what was asked for once.
+    wanted: sorted by group, topic and partition. reading: that of the source group that it is from. surroundings: what
+    was asked for once.
     """
 
-    spec: SplitSpec
-    receipt: Receipt
-    rows: Sequence[Row]
+    knowledge: Knowledge
+    wanted: Sequence[Wanted]
     plan: Plan
     reading: Reading
-    last: LastCommitted
     surroundings: Surroundings
+
+    @property
+    def spec(self) -> SplitSpec:
+        """The split."""
+        return self.knowledge.spec
+
+    @property
+    def receipt(self) -> Receipt:
+        """The record of the run so far."""
+        return self.knowledge.receipt
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a snapshot's rows under their target groups, with what was wanted of each."""
+        look, bounds = self.reading.look, self.reading.bounds
+        for each in self.wanted:
+            log = bounds.get(each.topic_partition)
+            yield Row(
+                cluster_id=each.cluster_id,
+                taken_at=self.reading.taken_at,
+                group=each.group,
+                source_group=each.source_group,
+                group_state=look.description.state,
+                group_type=look.description.group_type,
+                topic=each.topic,
+                topic_id=each.topic_id,
+                partition=each.partition,
+                offset=each.offset,
+                leader_epoch=each.committed.leader_epoch if each.committed else None,
+                metadata=each.committed.metadata if each.committed else "",
+                log_start_offset=log.start if log else None,
+                log_end_offset=log.end if log else None,
+            )
 
 
 def prepare(
@@ -83,18 +112,17 @@ def prepare(
     else:
         reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
         last = LastCommitted.of_look(reading.look)
-    rows = _as_the_earlier_run_knew(share_out([*last.restored(reading.rows())], spec), receipt, options)
-    surroundings = look_around(reader, rows, visible)
-    plan, _ = plan_of_rows(reader, rows, options, receipt, surroundings, reading)
+    knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
+    wanted = knowledge.wanted(reading)
+    surroundings = look_around(reader, wanted, visible)
+    plan, _ = plan_of(reader, wanted, options, receipt, surroundings, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
     if spec.stay:
-        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, rows, reading.look.topics, options)))
-    return Prepared(
-        spec=spec, receipt=receipt, rows=rows, plan=plan, reading=reading, last=last, surroundings=surroundings
-    )
+        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, wanted, reading.look.topics, options)))
+    return Prepared(knowledge=knowledge, wanted=wanted, plan=plan, reading=reading, surroundings=surroundings)
 
 
 class CutOver:
@@ -116,7 +144,7 @@ class CutOver:
     ) -> None:
         self._reader, self._shown, self._clock = reader, shown, clock
         self._wait, self._progress, self._keep_baseline = wait, progress, keep_baseline
-        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.last
+        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
         # Once the members have left, a topic without a commit is no longer seen to be the group's.
@@ -141,17 +169,16 @@ class CutOver:
             reading = self._read()
         if not reading.look.description.exists:
             self._last.refuse_unless_restorable(self._source, self._options)
+        _refuse_recreated(reading, shown.reading)
         try:
-            shared = share_out([*_mended(reading, shown.reading, self._last, self._ends)], shown.spec)
+            wanted = replace(shown.knowledge, ends=self._ends.proven, baseline=shown.reading).wanted(reading)
         except InvalidInput as error:
-            raise Refused(
-                f"the group's topics changed since the plan was shown: {error}; nothing was written"
-            ) from None
-        rows = _added_from_their_start(_as_the_earlier_run_knew(shared, shown.receipt, self._options), shown.reading)
-        plan, _ = plan_of_rows(self._reader, rows, self._options, shown.receipt, shown.surroundings, reading)
+            changed = f"the group's topics changed since the plan was shown: {error}"
+            raise Refused(f"{changed}; nothing was written") from None
+        plan, _ = plan_of(self._reader, wanted, self._options, shown.receipt, shown.surroundings, reading)
         refuse_forbidden(plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, plan)
-        return replace(shown, rows=rows, plan=plan, reading=reading)
+        return replace(shown, wanted=wanted, plan=plan, reading=reading)
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
@@ -185,12 +212,7 @@ class CutOver:
         self._progress(reasons, looks, seconds)
 
 
-def _mended(final: Reading, baseline: Reading, last: LastCommitted, ends: EndsWhileConsumed) -> Iterator[Row]:
-    """Yield the final rows with what only the time before the stop can tell.
-
-    A commit that has vanished meanwhile (it expired when its topic was unsubscribed) is as it was last seen: the check
-    of that name decides whether it is restored.
-    """
+def _refuse_recreated(final: Reading, baseline: Reading) -> None:
     topics = baseline.look.topics
     recreated = [
         name
@@ -201,53 +223,6 @@ def _mended(final: Reading, baseline: Reading, last: LastCommitted, ends: EndsWh
         raise Refused(
             f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
         )
-    for row in last.restored(final.rows()):
-        if row.offset is not None:
-            yield row
-        elif row.topic_partition in ends.proven:
-            yield structs.replace(row, group_state=ends.state, log_end_offset=ends.proven[row.topic_partition])
-        else:
-            yield structs.replace(row, log_end_offset=None)  # read after the stop: no end to start from
-
-
-def _as_the_earlier_run_knew(rows: Sequence[Row], receipt: Receipt, options: WriteOptions) -> Sequence[Row]:
-    """Return the rows with what only the killed run that this one resumes could know of partitions without a commit.
-
-    Unless it left such partitions out, those of its topics that it did not have were added since: from their start.
-    """
-    earlier = receipt.hand_over
-    if earlier is None:
-        return rows
-    known = {entry.change.order: entry.change for entry in earlier.entries if entry.change.after is not None}
-    topics = {order[:2] for order in known}
-
-    def mended(row: Row) -> Row:
-        change = known.get((row.group or "", row.topic, row.partition))
-        if row.offset is not None:
-            return row
-        if change is None or change.after is None:
-            added = (row.group, row.topic) in topics and options.uncommitted != "leave"
-            return structs.replace(row, source_group=None, offset=row.log_start_offset) if added else row
-        if (stopped := change.source_committed) is not None:  # it has vanished since
-            return structs.replace(
-                row, offset=stopped.offset, leader_epoch=stopped.leader_epoch, metadata=stopped.metadata
-            )
-        if change.source_group is None:  # it was added during the wait, and set to its start
-            return structs.replace(row, source_group=None, offset=change.after.offset)
-        # The end that was proven then.
-        return structs.replace(row, group_state="Stable", log_end_offset=change.after.offset)
-
-    return [*map(mended, rows)]
-
-
-def _added_from_their_start(rows: Sequence[Row], baseline: Reading) -> Sequence[Row]:
-    """Return the rows; partitions that were added since the baseline, which nobody has read, are set to their start."""
-    return [
-        structs.replace(row, source_group=None, offset=row.log_start_offset)
-        if row.offset is None and row.topic_partition not in baseline.look.committed
-        else row
-        for row in rows
-    ]
 
 
 def _refuse_other_topics(shown: Plan, plan: Plan) -> None:

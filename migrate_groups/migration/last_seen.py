@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-
-from msgspec import structs
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import Look, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted
 
 
@@ -47,16 +45,6 @@ class LastCommitted:
         self.stopped = True
         return self._note(look)
 
-    def restored(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows, each without a commit as it was last seen."""
-        for row in rows:
-            last = self.committed.get(row.topic_partition) if row.offset is None else None
-            yield (
-                row
-                if last is None
-                else structs.replace(row, offset=last.offset, leader_epoch=last.leader_epoch, metadata=last.metadata)
-            )
-
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
         """Raise `Refused` where a group that is gone can't be handed over from what was last seen of it."""
         gone = (
@@ -89,7 +77,6 @@ class EndsWhileConsumed:
 
     reader: GroupReader
     partitions: Collection[TopicPartition]
-    state: str = "Empty"
     unproven: Mapping[TopicPartition, int] = field(default_factory=dict)
     proven: Mapping[TopicPartition, int] = field(default_factory=dict)
 
@@ -114,7 +101,7 @@ class EndsWhileConsumed:
         still = [partition for partition in self.partitions if partition.topic in held]
         if still:
             proven = {partition: self.unproven[partition] for partition in still if partition in self.unproven}
-            self.state, self.proven = look.description.state, {**self.proven, **proven}
+            self.proven = {**self.proven, **proven}
             self._note({partition: bounds.end for partition, bounds in self.reader.log_bounds(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:

@@ -81,7 +81,7 @@ def migrate(clients: Clients, wanted: Migration, clock: Clock, events: Events) -
         if is_over(writer, file, events):
             return None
         shown = _prepared(writer, wanted, file, clock)
-        agree(shown.plan, lambda: shown.rows, events, provisional=True)
+        agree(shown.plan, shown.rows, events, provisional=True)
         run.keep_baseline(shown.reading.rows())
         events.said(f"waiting up to {wanted.wait:g} s for {shown.spec.source} to stop: stop its applications now")
         steps = CutOver(
@@ -155,7 +155,7 @@ def keep(
         after = None
         events.said(f"{wanted.run.after} was not written: {error}")
     try:
-        wanted.run.save(wanted.file.content, Snapshot.of_rows(reading.rows()), final.rows, final.plan, after)
+        wanted.run.save(wanted.file.content, Snapshot.of_rows(reading.rows()), [*final.rows()], final.plan, after)
     except InvalidInput as error:
         file.not_kept(error)
 

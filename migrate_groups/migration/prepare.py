@@ -11,13 +11,14 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.survey import survey
 from migrate_groups.migration.take import Reading
 from migrate_groups.planning.checks.run import run_checks
+from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan
-from migrate_groups.planning.propose import propose
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Surroundings, Survey
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.planning.wanted import Wanted, wanted_rows
+from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
 
 
@@ -31,7 +32,7 @@ def make_plan(
 
     ``receipt`` is the record of the run so far. Raises as `GroupReader`; writes nothing.
     """
-    return plan_of_rows(reader, [*snapshot.at_one_moment().rows()], options, receipt)[0]
+    return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
@@ -40,12 +41,12 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
     What an earlier run of it has written already is unchanged. Raises `Refused` where the plan is stale, naming each
     partition that is not as it was; and as `GroupReader`.
     """
-    rows = [*snapshot.at_one_moment().rows()]
-    plan, facts = plan_of_rows(reader, rows, approved.options)
+    wanted = wanted_rows(snapshot.at_one_moment().rows())
+    plan, facts = plan_of(reader, wanted, approved.options)
     if plan.cluster_id != approved.cluster_id:
         raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
     _refuse_drifted(
-        drift(approved, plan, rows, facts, resuming=True),
+        drift(approved, plan, wanted, facts, resuming=True),
         "the plan is stale: {} changed since it was made: {}; make a new plan",
     )
     return plan
@@ -60,30 +61,32 @@ def plan_at_the_write(
     `Refused` where a check now forbids the write, or what would be written is not what was shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
-    rows = [*snapshot.at_one_moment().rows()]
-    plan, facts = plan_of_rows(reader, rows, shown.options, receipt)
+    wanted = wanted_rows(snapshot.at_one_moment().rows())
+    plan, facts = plan_of(reader, wanted, shown.options, receipt)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    _refuse_drifted(drift(shown, plan, rows, facts), "{} changed since the plan was shown: {}")
+    _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}")
     return plan
 
 
-def plan_of_rows(
+def plan_of(
     reader: GroupReader,
-    rows: Sequence[Row],
+    wanted: Sequence[Wanted],
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
-    """Return the plan of `make_plan` for rows that hold each group's partition once, with the facts behind it.
+    """Return the plan for what is wanted, each group's partition once, with the facts behind it.
 
     ``surroundings`` and ``reading`` are what is known already (`survey`).
     """
-    facts = survey(reader, rows, surroundings, reading)
-    changes = propose(rows, facts, options)
-    checks = run_checks(rows, changes, facts, options, receipt)
+    facts = survey(reader, wanted, surroundings, reading)
+    decisions = decide(wanted, facts, options)
+    checks = run_checks(decisions, facts, options, receipt)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
-    plan = Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=topic_ids)
+    plan = Plan(
+        cluster_id=facts.cluster_id, options=options, changes=changes_of(decisions), checks=checks, topic_ids=topic_ids
+    )
     return plan, facts
 
 

@@ -14,7 +14,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.checks.permission import hidden, missing, needed
 from migrate_groups.planning.survey import Surroundings, Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
 
 
@@ -41,9 +41,9 @@ def permissions_unless_hidden(
 
 
 def look_around(
-    reader: GroupReader, rows: Sequence[Row], visible: Mapping[str, TopicDescription] | None = None
+    reader: GroupReader, wanted: Sequence[Wanted], visible: Mapping[str, TopicDescription] | None = None
 ) -> Surroundings:
-    """Return what surrounds the groups and topics of these rows, each of which names its group.
+    """Return what surrounds the groups and topics of what is wanted.
 
     ``visible`` are all topics, where they have been described already.
 
@@ -53,7 +53,7 @@ def look_around(
     visible = reader.describe_topics(None) if visible is None else visible
     return Surroundings(
         principal=reader.principal,
-        permissions=permissions_unless_hidden(reader, needed(rows), visible),
+        permissions=permissions_unless_hidden(reader, needed(wanted), visible),
         topic_names=frozenset(visible),
         offsets_retention=reader.offsets_retention(),
     )
@@ -61,26 +61,26 @@ def look_around(
 
 def survey(
     reader: GroupReader,
-    rows: Sequence[Row],
+    wanted: Sequence[Wanted],
     surroundings: Surroundings | None = None,
     reading: Reading | None = None,
 ) -> Survey:
-    """Return the facts about the groups, topics and partitions of these rows, each of which names its group.
+    """Return the facts about the groups, topics and partitions of what is wanted.
 
     ``surroundings`` are those that are known already; where they lack a group or topic they are looked at anew.
-    ``reading`` is that of the group that the rows are from, read just now, which is not read once more. Every partition
+    ``reading`` is that of the source group, read just now, which is not read once more. Every partition
     of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as
     `look_around`.
     """
-    if surroundings is None or not needed(rows).keys() <= surroundings.permissions.keys():
-        surroundings = look_around(reader, rows)
+    if surroundings is None or not needed(wanted).keys() <= surroundings.permissions.keys():
+        surroundings = look_around(reader, wanted)
     looks = {reading.look.description.group: reading.look} if reading else {}
-    topics = reading.look.topics if reading else reader.describe_topics({row.topic for row in rows})
-    involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
+    topics = reading.look.topics if reading else reader.describe_topics({each.topic for each in wanted})
+    involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
     there = [group for group, described in groups.items() if described.exists]
-    in_question = _in_question(rows, topics)
+    in_question = _in_question(wanted, topics)
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),
         **read_committed(reader, {group: in_question[group] for group in there if group not in looks}),
@@ -101,16 +101,16 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 
 
 def _in_question(
-    rows: Sequence[Row], topics: Mapping[str, TopicDescription]
+    wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return for each group all partitions of the topics that these rows give to it or take from it."""
+    """Return for each group all partitions of the topics that the wanted partitions give to it or take from it."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     names: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        for group in (row.group, row.source_group):
+    for each in wanted:
+        for group in (each.group, each.source_group):
             if group is not None:
-                own[group][row.topic_partition] = None
-                names[group].add(row.topic)
+                own[group][each.topic_partition] = None
+                names[group].add(each.topic)
     return {
         group: dict.fromkeys([*_partitions({name: topics[name] for name in names[group] & topics.keys()}), *of_group])
         for group, of_group in own.items()

@@ -9,16 +9,16 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted
 
 Reasons = Mapping[tuple[str, str, int], list[str]]
 
 
-def drift(approved: Plan, now: Plan, rows: Sequence[Row], survey: Survey, *, resuming: bool = False) -> Reasons:
+def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *, resuming: bool = False) -> Reasons:
     """Return why partitions are not as they were when the plan was made, by group, topic and partition.
 
-    ``now``: the plan made again from the same ``rows``, with the facts in ``survey``. ``resuming``: what stands where
+    ``now``: the plan made again from the same ``wanted``, with the facts in ``survey``. ``resuming``: what stands where
     the plan would put it is the plan's own doing, by a run that did not end. Empty: the plan still holds.
     """
     reasons: dict[tuple[str, str, int], list[str]] = defaultdict(list)
@@ -29,9 +29,11 @@ def drift(approved: Plan, now: Plan, rows: Sequence[Row], survey: Survey, *, res
             reasons[change.order] += _target(change, found) + _out_of_range(change, survey)
     for order in current:
         reasons[order].append("not in the plan")
-    for row in rows:
-        if row.group is not None and row.source_group is not None:
-            reasons[row.group, row.topic, row.partition] += _source(row, row.source_group, survey, approved.options)
+    for each in wanted:
+        if each.source_group is not None:
+            reasons[each.group, each.topic, each.partition] += _source(
+                each, each.source_group, survey, approved.options
+            )
     return {order: why for order, why in reasons.items() if why}
 
 
@@ -45,12 +47,12 @@ def _target(approved: Change, now: Change | None) -> list[str]:
     return []
 
 
-def _source(row: Row, group: str, survey: Survey, options: WriteOptions) -> list[str]:
-    committed = survey.committed[group].get(row.topic_partition)
+def _source(wanted: Wanted, group: str, survey: Survey, options: WriteOptions) -> list[str]:
+    committed = survey.committed[group].get(wanted.topic_partition)
     expired = committed is None and options.vanished == "restore"
-    if expired or (committed and committed.offset) == row.offset:
+    if expired or (committed and committed.offset) == wanted.offset:
         return []
-    return [f"source {group} {_offset(row.committed)} → {_offset(committed)}"]
+    return [f"source {group} {_offset(wanted.committed)} → {_offset(committed)}"]
 
 
 def _out_of_range(change: Change, survey: Survey) -> list[str]:

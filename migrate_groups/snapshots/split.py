@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-
-from msgspec import structs
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Row, Snapshot, one_after_the_other
+from migrate_groups.snapshots.snapshot import Snapshot, one_after_the_other
 from migrate_groups.text import is_unicode, some
 
 
@@ -136,23 +133,6 @@ def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
     claimed = None if of_nobody else spec.source
     pieces = [source.keep({"topic": topics}).given_to(group, claimed) for group, topics in coverage.targets.items()]
     return one_after_the_other(pieces), coverage
-
-
-def share_out(rows: Sequence[Row], spec: SplitSpec) -> list[Row]:
-    """Return rows of the source group as `split` does, each under its new group, sorted by it, topic and partition.
-
-    Raises `InvalidInput` as `cover`.
-    """
-    takers: dict[str, list[str]] = defaultdict(list)
-    for group, topics in cover(spec, {row.topic for row in rows}).targets.items():
-        for topic in topics:
-            takers[topic].append(group)
-    given = [
-        structs.replace(row, group=group, source_group=spec.source)
-        for row in rows
-        for group in takers.get(row.topic, ())
-    ]
-    return sorted(given, key=attrgetter("group", "topic", "partition"))
 
 
 def _refuse(complaint: str, names: list[str], advice: str = "") -> None:

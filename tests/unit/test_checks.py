@@ -14,9 +14,10 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
 from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.decide import decide
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
-from migrate_groups.planning.propose import propose
+from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
@@ -45,8 +46,9 @@ BOTH = [handed_over(0), handed_over(1)]
 def checks(cluster: InMemoryCluster, rows: list[Row], **options) -> dict[str, Check]:
     """Return the checks of a plan by name."""
     chosen = WriteOptions(**options)
-    facts = survey(cluster, rows)
-    return {each.name: each for each in run_checks(rows, propose(rows, facts, chosen), facts, chosen)}
+    wanted = wanted_rows(rows)
+    facts = survey(cluster, wanted)
+    return {each.name: each for each in run_checks(decide(wanted, facts, chosen), facts, chosen)}
 
 
 def refusing(found: dict[str, Check]) -> list[str]:

@@ -13,6 +13,7 @@ from migrate_groups.migration.cut_over import prepare
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -26,7 +27,7 @@ from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Rece
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import Snapshot
-from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import cut_over
@@ -71,6 +72,14 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Dee
 def carry_out(made, plan):
     assert plan.refusals(at_the_write=True) == ()
     return write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
+
+
+def test_the_plan_shares_out_what_split_does():
+    """The rows of a migration's plan are those of ``snapshot`` and ``split``."""
+    made = cluster()
+    for wanted in (spec(), spec("cat")):
+        parts, _ = split(take_snapshot(made, ["big"], FakeClock()), wanted)
+        assert [*prepare(made, wanted, LEAVE, FakeClock()).rows()] == [*parts.rows()]
 
 
 END = WriteOptions(uncommitted="end", settle=0)
@@ -230,7 +239,7 @@ def test_a_run_that_ended_is_not_resumed():
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
-    plan = make_plan(made, Snapshot.of_rows(prepare(made, spec(), options, FakeClock()).rows), options)
+    plan = make_plan(made, Snapshot.of_rows(prepare(made, spec(), options, FakeClock()).rows()), options)
     assert Receipt((first,)).moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"] == [9]

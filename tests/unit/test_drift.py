@@ -6,10 +6,11 @@ import pytest
 
 from migrate_groups.migration.survey import survey
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.propose import propose
+from migrate_groups.planning.wanted import wanted_rows
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
@@ -26,18 +27,18 @@ class Approved:
         self.cluster.commit("old", FIRST, offset)
         if before is not None:
             self.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=before)})
-        self.rows = [row(group="new", source_group="old", offset=offset, leader_epoch=None)]
+        self.wanted = wanted_rows([row(group="new", source_group="old", offset=offset, leader_epoch=None)])
         self.plan, _ = self.made()
 
     def made(self):
-        facts, options = survey(self.cluster, self.rows), WriteOptions(on_existing="overwrite")
-        changes = propose(self.rows, facts, options)
+        facts, options = survey(self.cluster, self.wanted), WriteOptions(on_existing="overwrite")
+        changes = changes_of(decide(self.wanted, facts, options))
         return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=()), facts
 
     def reasons(self) -> list[str]:
         """Return why the plan is stale by now."""
         now, facts = self.made()
-        return [reason for why in drift(self.plan, now, self.rows, facts).values() for reason in why]
+        return [reason for why in drift(self.plan, now, self.wanted, facts).values() for reason in why]
 
 
 @pytest.mark.parametrize(

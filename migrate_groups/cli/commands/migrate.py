@@ -105,7 +105,7 @@ def migrate(
         with open_reader(connection) as reader:
             prepared = plan_migration(reader, wanted, SystemClock(), person)
         if prepared is not None:
-            person.planned(prepared.plan, lambda: prepared.rows)
+            person.planned(prepared.plan, prepared.rows)
             if prepared.plan.verdict == "pending":
                 talk("the offsets are provisional: the old group still moves")
             plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)

@@ -8,13 +8,13 @@ from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
 
 _INTERNAL = ("-changelog", "-repartition")
 
 
-def kind(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Every group is that of plain consumers, which start where their group has committed.
 
     A Kafka Streams application keeps state in topics that bear its group's name, and must agree with its offsets; a
@@ -23,7 +23,7 @@ def kind(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
     other. Flink and Spark restore from their own checkpoints whatever is committed: nothing on a broker tells.
     """
     name = "kind"
-    involved = {group for row in rows for group in (row.group, row.source_group) if group is not None}
+    involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
     groups = [survey.groups[group] for group in sorted(involved)]
     share = [group.group for group in groups if group.group_type == "share"]
     if share:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Check, Verdict
-from migrate_groups.planning.propose import absent_partitions, end_while_a_member_was_seen, start_offset
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.text import counted, some
 
 
-def in_range(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
+def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
     """Every offset lies within the log; the broker itself accepts any (measured).
 
     Below the start, records are gone already: refused, or set to it by `out_of_range`. Beyond the end, it is a wrong
@@ -44,42 +44,43 @@ def in_range(rows: Sequence[Row], changes: Sequence[Change], survey: Survey, opt
     ]
     if reasons:
         return Check(name="in range", verdict=Verdict.REFUSE, reason="; ".join(reasons))
-    if options.out_of_range == "start" and (raised := list(dict.fromkeys(_raised(rows, survey, options)))):
+    if raised := list(dict.fromkeys(_raised(decisions))):
         reason = f"{counted(len(raised), 'offset')} set to the log's start: {some(raised, most=3)}"
         return Check(name="in range", verdict=Verdict.WARN, reason=reason)
     return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(written), 'offset')} within the log")
 
 
-def _raised(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Iterator[str]:
-    for row in rows:
-        bounds = survey.bounds.get(row.topic_partition)
-        offset = start_offset(row, bounds, options)
-        if bounds is not None and offset is not None and offset < bounds.start:
-            yield _gone(row.topic_partition, offset, bounds.start)
+def _raised(decisions: Sequence[Decision]) -> Iterator[str]:
+    for each in decisions:
+        if each.raised_from is not None and each.after is not None:
+            yield _gone(each.wanted.topic_partition, each.raised_from, each.after.offset)
 
 
 def _gone(partition: TopicPartition, offset: int, start: int) -> str:
     return f"{partition} at {offset}: {counted(start - offset, 'record')} gone already"
 
 
-def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
     """Every partition of every moved topic has an offset, or ``uncommitted`` says what it gets.
 
     Without one, the new group's auto.offset.reset decides: with ``latest``, what is produced between the old group's
     stop and the new group's start is lost (measured).
     """
     name = "complete"
-    absent = absent_partitions(rows, survey)
-    missing = [row for row in rows if row.offset is None] + absent
+    missing = [each.wanted for each in decisions if each.wanted.offset is None]
     if not missing:
         return Check(name=name, verdict=Verdict.PASS, reason="every partition of the moved topics has an offset")
-    partitions = {row.topic_partition for row in missing}  # several targets may get the same one
+    partitions = {each.topic_partition for each in missing}  # several targets may get the same one
     count = counted(len(partitions), "partition")
     if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
         reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
     found = f"{count} without a commit: {some(partitions)}"
-    cut = {row.topic_partition for row in absent if survey.committed[row.source_group or ""].get(row.topic_partition)}
+    cut = {
+        each.topic_partition
+        for each in missing
+        if each.origin is Origin.ABSENT and survey.committed[each.source_group or ""].get(each.topic_partition)
+    }
     if cut:
         reason = f"{counted(len(cut), 'partition')} with a commit missing from the file: {some(cut)}"
         advice = "take a new snapshot, or leave them out with --uncommitted leave"
@@ -91,7 +92,7 @@ def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
         )
         return Check(name=name, verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
     if options.uncommitted == "end":
-        late = {row.topic_partition for row in missing if end_while_a_member_was_seen(row) is None}
+        late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
             reason = (
                 f"no log end was read while a member was seen and no transaction was open there: {some(late)}; "
@@ -101,5 +102,5 @@ def complete(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
     return Check(name=name, verdict=Verdict.WARN, reason=f"{found}; uncommitted = {options.uncommitted}")
 
 
-def _nothing_is_claimed(missing: Sequence[Row], options: WriteOptions) -> bool:
-    return options.uncommitted == "refuse" and all(row.source_group is None for row in missing)
+def _nothing_is_claimed(missing: Sequence[Wanted], options: WriteOptions) -> bool:
+    return options.uncommitted == "refuse" and all(each.source_group is None for each in missing)

@@ -8,7 +8,7 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
@@ -18,7 +18,7 @@ _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
-def permission(rows: Sequence[Row], survey: Survey) -> Check:
+def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """The principal may read the source groups, and write the targets: Read on the group and on each topic (measured).
 
     Delete on a target and Read on a source group are for a rollback alone: their lack is a warning.
@@ -43,7 +43,7 @@ def permission(rows: Sequence[Row], survey: Survey) -> Check:
     return Check(name=name, verdict=Verdict.PASS, reason=f"{principal} may do all of it, and roll it back")
 
 
-def hidden_topics(rows: Sequence[Row], survey: Survey) -> Check:
+def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers (measured).
 
     No broker says how much it hides. A principal that may not describe `OFFSETS` is warned.
@@ -60,7 +60,7 @@ def hidden_topics(rows: Sequence[Row], survey: Survey) -> Check:
     return Check(name=name, verdict=Verdict.WARN, reason=reason)
 
 
-def needed(rows: Sequence[Row]) -> Mapping[Resource, frozenset[Operation]]:
+def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
     """Return what a principal must be allowed to do, to write these rows, each of which names its group."""
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},

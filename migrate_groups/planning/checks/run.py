@@ -8,34 +8,36 @@ from migrate_groups.planning.checks import offsets, source, target
 from migrate_groups.planning.checks.kind import kind
 from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
+from migrate_groups.planning.decide import Decision, changes_of
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Origin
 
 
 def run_checks(
-    rows: Sequence[Row],
-    changes: Sequence[Change],
+    decisions: Sequence[Decision],
     survey: Survey,
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
 ) -> tuple[Check, ...]:
-    """Return the verdict of every check on writing these rows; ``receipt`` is the record of the run so far."""
+    """Return the verdict of every check on these decisions; ``receipt`` is the record of the run so far."""
+    wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
+    changes = changes_of(decisions)
     return (
-        source.cluster(rows, survey),
-        source.hand_over(rows),
-        source.same_topics(rows, survey),
-        kind(rows, survey, options),
-        permission(rows, survey),
-        hidden_topics(rows, survey),
-        source.stopped(rows, survey, options),
-        source.not_moved(rows, survey),
-        source.vanished(rows, survey, options, receipt),
-        target.writable(rows, survey, options),
-        target.existing_offsets(rows, changes, survey, options, receipt),
-        offsets.complete(rows, survey, options),
-        offsets.in_range(rows, changes, survey, options),
+        source.cluster(wanted, survey),
+        source.hand_over(wanted),
+        source.same_topics(wanted, survey),
+        kind(wanted, survey, options),
+        permission(wanted, survey),
+        hidden_topics(wanted, survey),
+        source.stopped(wanted, survey, options),
+        source.not_moved(wanted, survey),
+        source.vanished(wanted, survey, options, receipt),
+        target.writable(wanted, survey, options),
+        target.existing_offsets(decisions, options, receipt),
+        offsets.complete(decisions, survey, options),
+        offsets.in_range(decisions, changes, survey),
         retention(changes, survey),
     )

@@ -10,45 +10,45 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
 # Nobody can tell such a member from a live one (measured).
 _LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
 
 
-def cluster(rows: Sequence[Row], survey: Survey) -> Check:
+def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """The offsets were read on this cluster: on another one the same offset is another record."""
-    others = {row.cluster_id for row in rows if row.cluster_id not in (None, survey.cluster_id)}
+    others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
         return _refuse(
             "cluster", f"the file is from cluster {some(sorted(map(str, others)))}, this is {survey.cluster_id}"
         )
-    if any(row.cluster_id is None for row in rows):
+    if any(each.cluster_id is None for each in wanted):
         return _warn("cluster", "the file does not say which cluster its offsets are from")
     return _passed("cluster", f"the file is from this cluster, {survey.cluster_id}")
 
 
-def hand_over(rows: Sequence[Row]) -> Check:
-    """Say where rows claim no source group: then nobody is asked whether somebody still consumes."""
-    sources = {row.source_group for row in rows if row.source_group is not None}
-    without = sum(row.source_group is None for row in rows)
-    if not rows:
+def hand_over(wanted: Sequence[Wanted]) -> Check:
+    """Say where no source group is claimed: then nobody is asked whether somebody still consumes."""
+    sources = {each.source_group for each in wanted if each.source_group is not None}
+    without = sum(each.source_group is None for each in wanted)
+    if not wanted:
         return _refuse("hand-over", "the file has no offsets")
     if without:
         return _warn("hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked")
     return _passed("hand-over", f"handed over by {some(sources)}")
 
 
-def stopped(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Every source group is Empty, or Stable with nobody assigned or subscribed to the moved topics.
 
     One that does not exist has no member either: ``vanished = "restore"`` hands over what it had committed.
     """
     topics: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        if row.source_group is not None:
-            topics[row.source_group].add(row.topic)
+    for each in wanted:
+        if each.source_group is not None:
+            topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not survey.groups[group].exists]
     if missing and options.vanished == "refuse":
         return _refuse("stopped", f"source group {some(missing)} does not exist")
@@ -92,24 +92,26 @@ def describe_member(member: Member) -> str:
     return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}"
 
 
-def not_moved(rows: Sequence[Row], survey: Survey) -> Check:
+def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """What the source groups have committed is what the snapshot holds; what they no longer have is for `vanished`."""
     moved = {}  # by partition of a source: several targets may get the same one
-    for row in rows:
-        if row.source_group is None:
+    for each in wanted:
+        if each.source_group is None:
             continue
-        now = survey.committed[row.source_group].get(row.topic_partition)
-        if now is not None and now.offset != row.offset:
-            moved[row.source_group, row.topic_partition] = f"{row.topic_partition} {_from_to(row.offset, now.offset)}"
+        now = survey.committed[each.source_group].get(each.topic_partition)
+        if now is not None and now.offset != each.offset:
+            moved[each.source_group, each.topic_partition] = (
+                f"{each.topic_partition} {_from_to(each.offset, now.offset)}"
+            )
     if not moved:
         return _passed("not moved", "the source groups stand where the snapshot saw them")
     examples = some(moved.values(), most=3)
     reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
-    live = any(not survey.groups[row.source_group].stopped for row in rows if row.source_group is not None)
+    live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
-def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
+def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
     """What the source groups had committed, they still have.
 
     Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
@@ -119,31 +121,31 @@ def vanished(rows: Sequence[Row], survey: Survey, options: WriteOptions, receipt
     entries = receipt.hand_over.entries if receipt.hand_over else ()
     handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
     missing = [
-        row
-        for row in rows
-        if row.source_group is not None
-        and row.offset is not None
-        and survey.committed[row.source_group].get(row.topic_partition) is None
+        each
+        for each in wanted
+        if each.source_group is not None
+        and each.offset is not None
+        and survey.committed[each.source_group].get(each.topic_partition) is None
     ]
     if not missing:
         return _passed("vanished", "no commit has expired since the snapshot")
-    gone = {(row.source_group, row.topic_partition): f"{row.topic_partition} at {row.offset}" for row in missing}
+    gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.offset}" for each in missing}
     found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
     new = any(
-        (known := handed_over.get((row.group or "", row.topic, row.partition))) is None or known.offset != row.offset
-        for row in missing
+        (known := handed_over.get((each.group, each.topic, each.partition))) is None or known.offset != each.offset
+        for each in missing
     )
     if new and options.vanished == "refuse":
         return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
     return _warn("vanished", f"{found}; handed over all the same")
 
 
-def way_back(source: str, rows: Sequence[Row], own: Collection[str], options: WriteOptions) -> Check:
+def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
     """Say how a hand-back works where the source group lives on: brokers take offsets for a group without members only.
 
-    ``own``: all topics of the source group, of which the rows hold those that are moved.
+    ``own``: all topics of the source group, of which those that are wanted are moved.
     """
-    stay = set(own) - {row.topic for row in rows}
+    stay = set(own) - {each.topic for each in wanted}
     if not stay:
         return _passed("way back", f"nothing stays with {source}")
     reason = (
@@ -154,15 +156,15 @@ def way_back(source: str, rows: Sequence[Row], own: Collection[str], options: Wr
     return _warn("way back", reason)
 
 
-def same_topics(rows: Sequence[Row], survey: Survey) -> Check:
+def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """Every topic exists, and is the one that the snapshot saw: a recreated one starts again at offset 0 (KIP-516)."""
-    gone = {row.topic for row in rows if row.topic not in survey.topics}
+    gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
         return _refuse("topics", f"topic {some(gone)} does not exist")
-    recreated = {row.topic for row in rows if row.topic_id and row.topic_id != survey.topics[row.topic].topic_id}
+    recreated = {each.topic for each in wanted if each.topic_id and each.topic_id != survey.topics[each.topic].topic_id}
     if recreated:
         return _refuse("topics", f"topic {some(recreated)} was deleted and created again since the snapshot")
-    return _passed("topics", f"{counted(len({row.topic for row in rows}), 'topic')}, as in the snapshot")
+    return _passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 
 
 def _from_to(before: int | None, now: int) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check, Verdict
-from migrate_groups.planning.propose import absent_partitions, wanted
+from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka 2.16 leaves these out at a group id's beginning (measured)
 
 
-def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Check:
+def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Every target is missing or Empty, and no source: the coordinator refuses groups with members (error 25)."""
-    targets = sorted({row.group for row in rows if row.group is not None})
-    both = sorted(set(targets) & {row.source_group for row in rows if row.source_group is not None})
+    targets = sorted({each.group for each in wanted})
+    both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
         return Check(name="targets", verdict=Verdict.REFUSE, reason=f"group {some(both)} is source and target")
     trimmed = [group for group in targets if group[:1] in _TRIMMED or "\0" in group]
@@ -39,13 +39,7 @@ def writable(rows: Sequence[Row], survey: Survey, options: WriteOptions) -> Chec
     return Check(name="targets", verdict=Verdict.PASS, reason=reason)
 
 
-def existing_offsets(
-    rows: Sequence[Row],
-    changes: Sequence[Change],
-    survey: Survey,
-    options: WriteOptions,
-    receipt: Receipt,
-) -> Check:
+def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
     """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
 
     That holds for partitions that get nothing as well: their new group would start at what it has. What this
@@ -53,17 +47,16 @@ def existing_offsets(
     """
     own = receipt.own_writes()
     differing = []
-    for row in [*rows, *absent_partitions(rows, survey)]:
-        before = survey.committed[row.group].get(row.topic_partition) if row.group else None
+    for decision in decisions:
+        before, after, wanted = decision.before, decision.after, decision.wanted
         if before is None:
             continue
-        after = wanted(row, survey, options)
-        ours = after is not None and before in own.get((row.group or "", row.topic, row.partition), ())
+        ours = after is not None and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
         if not ours and (after is None or before.offset != after.offset):
             instead = f"not {after.offset}" if after else "and is left there"
-            differing.append(f"{row.group} {row.topic_partition} is at {before.offset}, {instead}")
+            differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
     if not differing:
-        same = sum(change.before is not None for change in changes)
+        same = sum(each.before is not None and each.after is not None for each in decisions)
         return Check(
             name="existing offsets",
             verdict=Verdict.PASS,

@@ -1,0 +1,113 @@
+"""What is known of each partition that a source group hands over: from its final reading, and from before it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+
+from migrate_groups.migration.last_seen import LastCommitted
+from migrate_groups.migration.take import Reading
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.wanted import Origin, Wanted
+from migrate_groups.snapshots.split import SplitSpec, cover
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """What a reading is completed with.
+
+    receipt: the record of the run so far: what only the killed run that this one resumes could know. last: what the
+    source group was last seen to have committed. ends: log end offsets from while a member consumed the topic.
+    baseline: the reading from before the wait; a partition that it does not have was added since.
+    """
+
+    spec: SplitSpec
+    options: WriteOptions
+    receipt: Receipt
+    last: LastCommitted
+    ends: Mapping[TopicPartition, int]
+    baseline: Reading | None = None
+
+    def wanted(self, reading: Reading) -> list[Wanted]:
+        """Return each partition under its target groups, sorted by group, topic and partition.
+
+        Raises `InvalidInput` where the split does not cover the group's topics.
+        """
+        takers: dict[str, list[str]] = defaultdict(list)
+        topics = {partition.topic for partition in reading.look.committed}
+        for group, taken in cover(self.spec, topics).targets.items():
+            for topic in taken:
+                takers[topic].append(group)
+        found = [
+            self._wanted(reading, group, partition, committed)
+            for partition, committed in reading.look.committed.items()
+            for group in takers.get(partition.topic, ())
+        ]
+        return sorted(found, key=attrgetter("group", "topic", "partition"))
+
+    def _wanted(
+        self, reading: Reading, group: str, partition: TopicPartition, committed: CommittedOffset | None
+    ) -> Wanted:
+        start: int | None = None
+        source: str | None = self.spec.source
+        if committed is not None:
+            origin = Origin.COMMITTED
+        elif (committed := self.last.committed.get(partition)) is not None:
+            origin = Origin.RESTORED
+        else:
+            origin, committed, start = self._uncommitted(reading, group, partition)
+            source = None if origin is Origin.ADDED else source
+        return Wanted(
+            group=group,
+            source_group=source,
+            topic=partition.topic,
+            partition=partition.partition,
+            committed=committed,
+            origin=origin,
+            start=start,
+            cluster_id=reading.cluster_id,
+            topic_id=reading.look.topics[partition.topic].topic_id,
+        )
+
+    def _uncommitted(
+        self, reading: Reading, group: str, partition: TopicPartition
+    ) -> tuple[Origin, CommittedOffset | None, int | None]:
+        """Return the origin of a partition without a committed offset, what it had committed, and its start."""
+        earlier = self._earlier.get((group, *partition))
+        if earlier is not None and earlier.after is not None:
+            if earlier.source_committed is not None:  # it has expired since
+                return Origin.RESTORED, earlier.source_committed, None
+            added = earlier.source_group is None
+            return Origin.ADDED if added else Origin.PROVEN_END, None, earlier.after.offset
+        bounds = reading.bounds.get(partition)
+        # Unless the earlier run left such partitions out, those of its topics that it did not have were added since.
+        of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
+        is_new = self.baseline is not None and partition not in self.baseline.look.committed
+        if bounds is not None and (of_earlier or is_new):
+            return Origin.ADDED, None, bounds.start
+        if partition in self.ends:
+            return Origin.PROVEN_END, None, self.ends[partition]
+        return Origin.UNCOMMITTED, None, None
+
+    @cached_property
+    def _earlier(self) -> Mapping[tuple[str, str, int], Change]:
+        hand_over = self.receipt.hand_over
+        changes = (entry.change for entry in hand_over.entries) if hand_over else ()
+        return {change.order: change for change in changes if change.after is not None}
+
+    @cached_property
+    def _earlier_topics(self) -> frozenset[tuple[str, str]]:
+        return frozenset(order[:2] for order in self._earlier)
+
+
+def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
+    """Return the log end offsets of a group that is not Empty: where it may get to by its stop, provisionally."""
+    if reading.look.description.state in ("Empty", "Dead"):
+        return {}
+    return reading.ends

@@ -1,0 +1,87 @@
+"""From what is asked for and what the cluster says to decisions, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from migrate_groups.model.partitions import CommittedOffset, LogBounds, ManyTimes
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, sorted_changes
+from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.wanted import Origin, Wanted, absent
+
+
+class Decision(ManyTimes, frozen=True, kw_only=True):
+    """What a target group shall have committed for a partition, and why.
+
+    before: what it has. after: what it shall have, whatever it has now; None: nothing is written. raised_from: the
+    offset below the log start offset in whose place ``after`` is. stays: ``before`` is left as it is, since ``after``
+    would move it back.
+    """
+
+    wanted: Wanted
+    before: CommittedOffset | None
+    after: CommittedOffset | None
+    raised_from: int | None = None
+    stays: bool = False
+
+    @property
+    def change(self) -> Change | None:
+        """What would be written; None: nothing."""
+        if self.after is None:
+            return None
+        wanted = self.wanted
+        return Change(
+            source_group=wanted.source_group,
+            group=wanted.group,
+            topic=wanted.topic,
+            partition=wanted.partition,
+            before=self.before,
+            after=self.before if self.stays else self.after,
+            source_committed=wanted.committed if wanted.source_group is not None else None,
+        )
+
+
+def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
+    """Return the decision for each partition that is asked for, and for those that are absent.
+
+    Partitions without a commit get what ``options.uncommitted`` says; with ``on_existing`` ``forward`` an offset that
+    would move a target back is left as it is.
+    """
+    return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
+
+
+def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
+    """Return the changes of a plan."""
+    return sorted_changes(change for each in decisions if (change := each.change) is not None)
+
+
+def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision:
+    bounds = survey.bounds.get(wanted.topic_partition)
+    before = survey.committed[wanted.group].get(wanted.topic_partition)
+    offset = _start(wanted, bounds, options)
+    if offset is None:
+        return Decision(wanted=wanted, before=before, after=None)
+    metadata = wanted.committed.metadata if wanted.committed else ""
+    if bounds is not None and offset < bounds.start and options.out_of_range == "start":
+        after, raised_from = CommittedOffset(offset=bounds.start, metadata=metadata), offset
+    else:
+        epoch = wanted.committed.leader_epoch if wanted.committed and _is_same_log(wanted, survey) else None
+        after, raised_from = CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata), None
+    stays = options.on_existing == "forward" and before is not None and before.offset > after.offset
+    return Decision(wanted=wanted, before=before, after=after, raised_from=raised_from, stays=stays)
+
+
+def _start(wanted: Wanted, bounds: LogBounds | None, options: WriteOptions) -> int | None:
+    """Return where a target shall start, before it is looked whether the log has that offset yet."""
+    if wanted.offset is not None:
+        return wanted.offset
+    if options.uncommitted == "start":
+        return None if bounds is None else bounds.start
+    return wanted.start if options.uncommitted == "end" and wanted.origin is Origin.PROVEN_END else None
+
+
+def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
+    """Whether a leader epoch means the same: one above the current one stops a Java consumer (measured)."""
+    topic = survey.topics.get(wanted.topic)
+    return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id
