@@ -24,7 +24,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import Permissions, missing, of_hand_over
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
 from migrate_groups.planning.receipt import Deed, Lane, Order, Receipt
 from migrate_groups.planning.run_states import WORKS, State, Step, Verb
 from migrate_groups.snapshots.snapshot import Snapshot
@@ -169,7 +169,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     described = reader.describe_groups(sorted(topics))
     missing = [group for group in topics if not described[group].exists]
     reason = f"group {some(missing)} does not exist any more: it has no offset left to delete"
-    gone = [Check(name="source", verdict=Verdict.WARN, reason=reason)] if missing else []
+    gone = [Check.warned("source", reason)] if missing else []
     deed = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
@@ -179,8 +179,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         checks=(
             _same_cluster(reader, deed),
             _permitted(reader, wanted, permissions),
-            _check("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
-            _check("not moved", changed, "moved in the source group since", "the source group has not moved since"),
+            Check.of("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
+            Check.of("not moved", changed, "moved in the source group since", "the source group has not moved since"),
             _nobody_holds(described, topics),
             *gone,
         ),
@@ -251,12 +251,12 @@ def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
     ]
     if live:
         reason = f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
-        return Check(name="source group", verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused("source group", reason)
     if lost:
         found = "; ".join(f"{group} {some(partitions)}" for group, partitions in lost.items())
         reason = f"no longer committed, set again from the receipt: {found}"
-        return Check(name="source group", verdict=Verdict.WARN, reason=reason)
-    return Check(name="source group", verdict=Verdict.PASS, reason="it has its committed offsets")
+        return Check.warned("source group", reason)
+    return Check.passed("source group", "it has its committed offsets")
 
 
 def _live(group: GroupDescription) -> list[str]:
@@ -274,7 +274,9 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
         if change.after is not None
         and ((log := bounds.get(change.topic_partition)) is None or not log.start <= change.after.offset <= log.end)
     ]
-    return _check("in range", out, "not within the log any more", f"{counted(len(restored), 'offset')} within the log")
+    return Check.of(
+        "in range", out, "not within the log any more", f"{counted(len(restored), 'offset')} within the log"
+    )
 
 
 def _same_topics(reader: GroupReader, deed: Deed, topics: set[str]) -> Check:
@@ -285,12 +287,14 @@ def _same_topics(reader: GroupReader, deed: Deed, topics: set[str]) -> Check:
         for topic in sorted(topics)
         if topic not in now or deed.topic_ids.get(topic, now[topic].topic_id) != now[topic].topic_id
     ]
-    return _check("topics", recreated, "deleted, or created again, since the hand-over", "the same topics")
+    return Check.of("topics", recreated, "deleted, or created again, since the hand-over", "the same topics")
 
 
 def _same_cluster(reader: GroupReader, deed: Deed) -> Check:
     here = reader.cluster_id()
-    return _check("cluster", [] if here == deed.cluster_id else [deed.cluster_id], "another cluster", f"this is {here}")
+    return Check.of(
+        "cluster", [] if here == deed.cluster_id else [deed.cluster_id], "another cluster", f"this is {here}"
+    )
 
 
 def _wanted(
@@ -309,9 +313,9 @@ def _wanted(
 def _permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
     lacking = missing(wanted, permissions)
     if not lacking:
-        return Check(name="permission", verdict=Verdict.PASS, reason=f"{reader.principal} may do all of it")
+        return Check.passed("permission", f"{reader.principal} may do all of it")
     reason = f"{reader.principal} lacks {some(lacking, most=20)}; grant it these permissions"
-    return Check(name="permission", verdict=Verdict.REFUSE, reason=reason)
+    return Check.refused("permission", reason)
 
 
 def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
@@ -321,7 +325,7 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
         if (described := reader.describe_group(group)).exists
         for reason in running(described, None)
     ]
-    return _check("targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing to undo")
+    return Check.of("targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing to undo")
 
 
 def _nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
@@ -331,7 +335,7 @@ def _nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str
         if described[group].exists
         for reason in running(described[group], held)
     ]
-    return _check("stopped", live, "still consumed", "no member holds the moved topics")
+    return Check.of("stopped", live, "still consumed", "no member holds the moved topics")
 
 
 def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOffset | None]) -> Check:
@@ -349,14 +353,6 @@ def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOff
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
         complaint = "no longer committed: nobody can tell whether the group went on; set what is right with apply"
-        return _check("not committed since", gone, complaint, "")
+        return Check.of("not committed since", gone, complaint, "")
     advice = "; hand-back moves the source group forward instead" if since else ""
-    return _check("not committed since", since, f"committed since{advice}", "nobody has committed since")
-
-
-def _check(name: str, found: Sequence[str], complaint: str, passed: str) -> Check:
-    if not found:
-        return Check(name=name, verdict=Verdict.PASS, reason=passed)
-    return Check(
-        name=name, verdict=Verdict.REFUSE, reason=f"{counted(len(found), 'case')}: {some(found, 3)}: {complaint}"
-    )
+    return Check.of("not committed since", since, f"committed since{advice}", "nobody has committed since")

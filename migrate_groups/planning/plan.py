@@ -13,6 +13,7 @@ from msgspec import structs
 
 from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.text import counted, some
 
 
 class Action(StrEnum):
@@ -88,6 +89,33 @@ class Check:
     name: str
     verdict: Verdict
     reason: str
+
+    @staticmethod
+    def passed(name: str, reason: str) -> Check:
+        """Return a check that passes."""
+        return Check(name=name, verdict=Verdict.PASS, reason=reason)
+
+    @staticmethod
+    def warned(name: str, reason: str) -> Check:
+        """Return a check that lets the write go on, with a warning."""
+        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+
+    @staticmethod
+    def pending(name: str, reason: str) -> Check:
+        """Return a check that must pass at the write, and does not yet."""
+        return Check(name=name, verdict=Verdict.PENDING, reason=reason)
+
+    @staticmethod
+    def refused(name: str, reason: str) -> Check:
+        """Return a check that forbids the write."""
+        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
+
+    @staticmethod
+    def of(name: str, found: Collection[str], complaint: str, fine: str) -> Check:
+        """Return a check that refuses what was found, with a complaint; it passes where nothing was."""
+        if not found:
+            return Check.passed(name, fine)
+        return Check.refused(name, f"{counted(len(found), 'case')}: {some(found, 3)}: {complaint}")
 
 
 @dataclass(frozen=True, kw_only=True)

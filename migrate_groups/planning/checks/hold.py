@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.permissions import Operation
-from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.plan import Check
 
 
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
@@ -15,11 +15,11 @@ def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[O
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"
-        return Check(name="hold", verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused("hold", reason)
     if not source.protocol_type:
         reason = (
             f"{source.group} never had a member: once held, all its offsets expire together, one offsets.retention "
             "after the hold; without --hold each counts from its own commit"
         )
-        return Check(name="hold", verdict=Verdict.WARN, reason=reason)
-    return Check(name="hold", verdict=Verdict.PASS, reason=f"{source.group} can be kept shut while it is handed over")
+        return Check.warned("hold", reason)
+    return Check.passed("hold", f"{source.group} can be kept shut while it is handed over")

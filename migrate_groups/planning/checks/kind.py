@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
@@ -28,15 +28,15 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
     share = [group.group for group in groups if group.group_type == "share"]
     if share:
         reason = f"{some(share)} is a share group, which has no committed offsets (KIP-932)"
-        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused(name, reason)
     internal = [topic for topic in survey.surroundings.topic_names if topic.endswith(_INTERNAL)]
     found = [f"{group.group} {other}" for group in groups if (other := _other_kind(group, internal))]
     if not found:
-        return Check(name=name, verdict=Verdict.PASS, reason="plain consumer groups, as far as the brokers show it")
+        return Check.passed(name, "plain consumer groups, as far as the brokers show it")
     if not options.any_kind:
         reason = f"{some(found, most=3)}; --any-kind takes them for plain consumer groups"
-        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
-    return Check(name=name, verdict=Verdict.WARN, reason=f"{some(found, most=3)}; taken for plain consumer groups")
+        return Check.refused(name, reason)
+    return Check.warned(name, f"{some(found, most=3)}; taken for plain consumer groups")
 
 
 def _other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:

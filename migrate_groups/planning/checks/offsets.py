@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check, Verdict
+from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.text import counted, some
@@ -43,11 +43,11 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
         if found
     ]
     if reasons:
-        return Check(name="in range", verdict=Verdict.REFUSE, reason="; ".join(reasons))
+        return Check.refused("in range", "; ".join(reasons))
     if raised := list(dict.fromkeys(_raised(decisions))):
         reason = f"{counted(len(raised), 'offset')} set to the log's start: {some(raised, most=3)}"
-        return Check(name="in range", verdict=Verdict.WARN, reason=reason)
-    return Check(name="in range", verdict=Verdict.PASS, reason=f"{counted(len(written), 'offset')} within the log")
+        return Check.warned("in range", reason)
+    return Check.passed("in range", f"{counted(len(written), 'offset')} within the log")
 
 
 def _raised(decisions: Sequence[Decision]) -> Iterator[str]:
@@ -69,12 +69,12 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
     if not missing:
-        return Check(name=name, verdict=Verdict.PASS, reason="every partition of the moved topics has an offset")
+        return Check.passed(name, "every partition of the moved topics has an offset")
     partitions = {each.topic_partition for each in missing}  # several targets may get the same one
     count = counted(len(partitions), "partition")
     if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
         reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"
-        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+        return Check.warned(name, reason)
     found = f"{count} without a commit: {some(partitions)}"
     cut = {
         each.topic_partition
@@ -84,13 +84,13 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     if cut:
         reason = f"{counted(len(cut), 'partition')} with a commit missing from the file: {some(cut)}"
         advice = "take a new snapshot, or leave them out with --uncommitted leave"
-        return Check(name=name, verdict=Verdict.REFUSE, reason=f"{reason}; {advice}")
+        return Check.refused(name, f"{reason}; {advice}")
     if options.uncommitted == "refuse":
         advice = (
             "--uncommitted start or leave, with migrate also end, says what they get; "
             "the new group's auto.offset.reset decides if left"
         )
-        return Check(name=name, verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
+        return Check.refused(name, f"{found}; {advice}")
     if options.uncommitted == "end":
         late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
@@ -98,8 +98,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
                 f"no log end was read while a member was seen and no transaction was open there: {some(late)}; "
                 "--uncommitted start or leave"
             )
-            return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
-    return Check(name=name, verdict=Verdict.WARN, reason=f"{found}; uncommitted = {options.uncommitted}")
+            return Check.refused(name, reason)
+    return Check.warned(name, f"{found}; uncommitted = {options.uncommitted}")
 
 
 def _nothing_is_claimed(missing: Sequence[Wanted], options: WriteOptions) -> bool:

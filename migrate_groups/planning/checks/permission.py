@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
@@ -29,18 +29,18 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     lacking = missing(wanted, permissions)
     if lacking:
         reason = f"{principal} lacks {some(lacking, most=20)}; grant it these permissions"
-        return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused(name, reason)
     silent = [resource for resource in wanted if permissions[resource] is None]
     if silent:
         reason = f"the brokers don't say what {principal} may do with {some(silent)}"
-        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+        return Check.warned(name, reason)
     deletes = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
     sets = {Resource(ResourceType.GROUP, row.source_group): _WRITE for row in rows if row.source_group}
     lacking = missing(sets | deletes, permissions)
     if lacking:
         reason = f"{principal} lacks {some(lacking)}: a rollback would be refused"
-        return Check(name=name, verdict=Verdict.WARN, reason=reason)
-    return Check(name=name, verdict=Verdict.PASS, reason=f"{principal} may do all of it, and roll it back")
+        return Check.warned(name, reason)
+    return Check.passed(name, f"{principal} may do all of it, and roll it back")
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
@@ -51,13 +51,13 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
     if not sources or OFFSETS.name in survey.surroundings.topic_names:
-        return Check(name=name, verdict=Verdict.PASS, reason="no topic is hidden, as far as the brokers show it")
+        return Check.passed(name, "no topic is hidden, as far as the brokers show it")
     reason = (
         f"{survey.surroundings.principal} may not describe every topic: one that {some(sources)} has commits for, and "
         "that no member is on and the spec does not name, would stay behind unseen; compare with somebody's snapshot "
         "who may, or grant Describe on Topic '*' for the dry run"
     )
-    return Check(name=name, verdict=Verdict.WARN, reason=reason)
+    return Check.warned(name, reason)
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:

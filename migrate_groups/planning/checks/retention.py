@@ -24,7 +24,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
     kept = survey.surroundings.offsets_retention
     if kept is None:
         reason = "not known: the brokers tell it with DescribeConfigs on the cluster only; Kafka's default is 7 days"
-        return Check(name=name, verdict=Verdict.PASS, reason=reason)
+        return Check.passed(name, reason)
     targets = sorted({change.group for change in changes})
     started = [group for group in targets if _counts_from_last_member(survey.groups[group])]
     if started:
@@ -32,7 +32,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
             f"{some(started)} had members: its offsets, the new ones too, expire {_duration(kept)} "
             "after the last one left; start it soon"
         )
-        return Check(name=name, verdict=Verdict.WARN, reason=reason)
+        return Check.warned(name, reason)
     unchanged = sum(change.action is Action.UNCHANGED for change in changes)
     earlier = f"; {counted(unchanged, 'unchanged offset')} {_duration(kept)} after they were committed"
     reason = f"the new offsets expire in {_duration(kept)} if nobody starts the group" + (earlier if unchanged else "")

@@ -21,12 +21,12 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """The offsets were read on this cluster: on another one the same offset is another record."""
     others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
-        return _refuse(
+        return Check.refused(
             "cluster", f"the file is from cluster {some(sorted(map(str, others)))}, this is {survey.cluster_id}"
         )
     if any(each.cluster_id is None for each in wanted):
-        return _warn("cluster", "the file does not say which cluster its offsets are from")
-    return _passed("cluster", f"the file is from this cluster, {survey.cluster_id}")
+        return Check.warned("cluster", "the file does not say which cluster its offsets are from")
+    return Check.passed("cluster", f"the file is from this cluster, {survey.cluster_id}")
 
 
 def hand_over(wanted: Sequence[Wanted]) -> Check:
@@ -34,10 +34,12 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
     if not wanted:
-        return _refuse("hand-over", "the file has no offsets")
+        return Check.refused("hand-over", "the file has no offsets")
     if without:
-        return _warn("hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked")
-    return _passed("hand-over", f"handed over by {some(sources)}")
+        return Check.warned(
+            "hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked"
+        )
+    return Check.passed("hand-over", f"handed over by {some(sources)}")
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
@@ -51,7 +53,7 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
             topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not survey.groups[group].exists]
     if missing and options.vanished == "refuse":
-        return _refuse("stopped", f"source group {some(missing)} does not exist")
+        return Check.refused("stopped", f"source group {some(missing)} does not exist")
     reasons = [
         f"{group}: {reason}"
         for group, moved in sorted(topics.items())
@@ -59,8 +61,8 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
         for reason in running(survey.groups[group], moved)
     ]
     if reasons:
-        return Check(name="stopped", verdict=Verdict.PENDING, reason=some(reasons, most=3))
-    return _passed("stopped", "nobody holds the moved topics" if topics else "no source group")
+        return Check.pending("stopped", some(reasons, most=3))
+    return Check.passed("stopped", "nobody holds the moved topics" if topics else "no source group")
 
 
 def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
@@ -104,7 +106,7 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
                 f"{each.topic_partition} {_from_to(each.offset, now.offset)}"
             )
     if not moved:
-        return _passed("not moved", "the source groups stand where the snapshot saw them")
+        return Check.passed("not moved", "the source groups stand where the snapshot saw them")
     examples = some(moved.values(), most=3)
     reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
     live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
@@ -128,7 +130,7 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
         and survey.committed[each.source_group].get(each.topic_partition) is None
     ]
     if not missing:
-        return _passed("vanished", "no commit has expired since the snapshot")
+        return Check.passed("vanished", "no commit has expired since the snapshot")
     gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.offset}" for each in missing}
     found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
     new = any(
@@ -136,8 +138,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
         for each in missing
     )
     if new and options.vanished == "refuse":
-        return _refuse("vanished", f"{found}; --vanished restore hands them over all the same")
-    return _warn("vanished", f"{found}; handed over all the same")
+        return Check.refused("vanished", f"{found}; --vanished restore hands them over all the same")
+    return Check.warned("vanished", f"{found}; handed over all the same")
 
 
 def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
@@ -147,37 +149,25 @@ def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], option
     """
     stay = set(own) - {each.topic for each in wanted}
     if not stay:
-        return _passed("way back", f"nothing stays with {source}")
+        return Check.passed("way back", f"nothing stays with {source}")
     reason = (
         f"{some(stay)} stays with {source}: a hand-back needs all members of {source} to stop, for "
         f"{options.settle:g} s to settle, and the seconds that reading and writing take; a rollback before the new "
         "groups start does not"
     )
-    return _warn("way back", reason)
+    return Check.warned("way back", reason)
 
 
 def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """Every topic exists, and is the one that the snapshot saw: a recreated one starts again at offset 0 (KIP-516)."""
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
-        return _refuse("topics", f"topic {some(gone)} does not exist")
+        return Check.refused("topics", f"topic {some(gone)} does not exist")
     recreated = {each.topic for each in wanted if each.topic_id and each.topic_id != survey.topics[each.topic].topic_id}
     if recreated:
-        return _refuse("topics", f"topic {some(recreated)} was deleted and created again since the snapshot")
-    return _passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
+        return Check.refused("topics", f"topic {some(recreated)} was deleted and created again since the snapshot")
+    return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 
 
 def _from_to(before: int | None, now: int) -> str:
     return f"nothing → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
-
-
-def _passed(name: str, reason: str) -> Check:
-    return Check(name=name, verdict=Verdict.PASS, reason=reason)
-
-
-def _warn(name: str, reason: str) -> Check:
-    return Check(name=name, verdict=Verdict.WARN, reason=reason)
-
-
-def _refuse(name: str, reason: str) -> Check:
-    return Check(name=name, verdict=Verdict.REFUSE, reason=reason)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Verdict
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
@@ -21,22 +21,22 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
-        return Check(name="targets", verdict=Verdict.REFUSE, reason=f"group {some(both)} is source and target")
+        return Check.refused("targets", f"group {some(both)} is source and target")
     trimmed = [group for group in targets if group[:1] in _TRIMMED or "\0" in group]
     if trimmed and options.witness != "none":
         reason = (
             f"{some([ascii(group) for group in trimmed])}: white space at a name's beginning, or a NUL in it: the "
             "second client would look at another group; choose another name"
         )
-        return Check(name="targets", verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused("targets", reason)
     described = [survey.groups[group] for group in targets]
     live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
     if live:
         reason = f"{some(live, most=3)}; stop its members: offsets are written to groups without members only"
-        return Check(name="targets", verdict=Verdict.REFUSE, reason=reason)
+        return Check.refused("targets", reason)
     new = [group.group for group in described if not group.exists]
     reason = f"{some(new)} will be created: check the spelling" if new else f"{some(targets)} Empty"
-    return Check(name="targets", verdict=Verdict.PASS, reason=reason)
+    return Check.passed("targets", reason)
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
@@ -57,14 +57,12 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
             differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)
-        return Check(
-            name="existing offsets",
-            verdict=Verdict.PASS,
-            reason=f"{counted(same, 'partition')} as wanted already" if same else "the targets have none",
+        return Check.passed(
+            "existing offsets", f"{counted(same, 'partition')} as wanted already" if same else "the targets have none"
         )
     found = f"{counted(len(differing), 'partition')} with another offset: {some(differing, most=3)}"
     if options.on_existing == "refuse":
         advice = "--on-existing forward moves them forward only, --on-existing overwrite replaces them"
-        return Check(name="existing offsets", verdict=Verdict.REFUSE, reason=f"{found}; {advice}")
+        return Check.refused("existing offsets", f"{found}; {advice}")
     deed = "moved forward only" if options.on_existing == "forward" else "overwritten"
-    return Check(name="existing offsets", verdict=Verdict.WARN, reason=f"{found}; {deed}")
+    return Check.warned("existing offsets", f"{found}; {deed}")
