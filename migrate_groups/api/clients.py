@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonReader, KafkaPythonWriter
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
 
@@ -43,9 +43,9 @@ def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, Offs
 
 
 @contextmanager
-def _second_client(config: ClientConfig) -> Iterator[Witness]:
+def _second_client(config: ClientConfig) -> Iterator[SecondClient]:
     _quiet_clients()
-    with closing(Witness(config)) as second:
+    with closing(SecondClient(config)) as second:
         yield second
 
 

@@ -23,13 +23,13 @@ from migrate_groups.migration import go_back, migrate, rewind, take, watch
 from migrate_groups.migration.apply import Application
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.migrate import Migration
-from migrate_groups.migration.outcome import Outcome
+from migrate_groups.migration.outcome import Outcome, outcome_of
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.time_lag import with_time_lag
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.rewind_targets import PastEnd, Target
@@ -93,7 +93,7 @@ class Cluster:
         self._reader = self._clients = None
         self._opened.close()
 
-    # Look
+    # ObservedGroup
 
     def list(self) -> Sequence[GroupListing]:
         """Return all groups that this principal may describe, sorted by name, of whatever type."""
@@ -133,8 +133,8 @@ class Cluster:
         *,
         until: Snapshot | None = None,
         timeout: float = math.inf,
-        progress: Callable[[watch.Progress], None] = lambda progress: None,
-    ) -> watch.Progress:
+        progress: Callable[[watch.WatchProgress], None] = lambda progress: None,
+    ) -> watch.WatchProgress:
         """Return once a group has reached the log end offsets noted in ``until``, or those of now.
 
         Raises `Refused` when ``timeout`` seconds are over; `GroupNotFound`; `InvalidInput` where no end is noted.
@@ -178,8 +178,8 @@ class Cluster:
         else:
             wanted = _application(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
-            deed = applying.apply(self._write(), wanted, file, self._clock, self._events)
-            return _checked(deed, file)
+            execution = applying.apply(self._write(), wanted, file, self._clock, self._events)
+            return _checked(execution, file)
 
     # Cut over
 
@@ -293,10 +293,10 @@ def _migration(
     return Migration(file=file, options=file.options, run=run, wait=wait, hold=hold, approved=reviewed)
 
 
-def _checked(deed: Deed | None, file: ReceiptFile) -> Outcome | None:
+def _checked(execution: Execution | None, file: ReceiptFile) -> Outcome | None:
     """Return what became of a write. Raises `PartlyApplied`."""
-    if deed is None or file.path is None:
+    if execution is None or file.path is None:
         return None
-    outcome = Outcome(deed=deed, receipt=file.receipt, path=file.path, failure=file.failure)
+    outcome = outcome_of(execution, file)
     outcome.check()
     return outcome

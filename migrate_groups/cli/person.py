@@ -16,7 +16,7 @@ from migrate_groups.text import counted
 
 if TYPE_CHECKING:
     from migrate_groups.migration.outcome import Outcome
-    from migrate_groups.migration.take import Look
+    from migrate_groups.migration.take import ObservedGroup
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.run_states import Verb
     from migrate_groups.snapshots.snapshot import Row
@@ -50,7 +50,9 @@ class Person:
         """Ask on stderr."""
         return self.yes or confirm(f"Write {counted(len(plan.to_write()), 'offset')}?")
 
-    def still_running(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+    def still_running(
+        self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
+    ) -> None:
         """Say who still consumes, at each change, and once more every `_SAY_AGAIN` seconds."""
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
@@ -77,5 +79,5 @@ def show_outcome(outcome: Outcome, *, apart: bool = False) -> None:
     from migrate_groups.show import terminal
 
     talk(f"receipt: {outcome.path}")
-    (talk if apart else show)(terminal.deed(outcome.deed))
+    (talk if apart else show)(terminal.execution(outcome.execution))
     outcome.check()

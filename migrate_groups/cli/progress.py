@@ -13,14 +13,14 @@ from migrate_groups.cli.console import talk
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from migrate_groups.migration.watch import Progress
-    from migrate_groups.sandbox.ivy import Progress as Fetched
+    from migrate_groups.migration.watch import WatchProgress
+    from migrate_groups.sandbox.ivy import FetchProgress
 
 _LINE_SECONDS = 10.0
 
 
 @contextmanager
-def shown_progress(group: str) -> Iterator[Callable[[Progress], None]]:
+def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
     """Yield what is to be told of each look at a group."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
@@ -44,7 +44,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[Fetched], None]]:
+def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
     """Yield what is to be told of a fetch of jars: it is announced when it begins, and on a terminal drawn as a bar."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -53,7 +53,7 @@ def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[Fetched], None]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
 
-    def report(progress: Fetched) -> None:
+    def report(progress: FetchProgress) -> None:
         if not bar.tasks:
             talk(f"fetching {what}, once: about {megabytes} MB of jars, a minute or two")
             bar.add_task("looking for jars", total=None)
@@ -72,7 +72,7 @@ def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[Fetched], None]]:
 
 
 @contextmanager
-def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
+def _bars(group: str) -> Iterator[Callable[[WatchProgress], None]]:
     from rich.console import Console
 
     from migrate_groups.show import replay
@@ -82,7 +82,7 @@ def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
     said: list[str] = []
     with replay.bars(Console(file=sys.stderr, highlight=False)) as shown:
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: WatchProgress) -> None:
             replay.update(shown, tasks, progress)
             remark = _remark(group, progress)
             if remark and said[-1:] != [remark]:
@@ -92,12 +92,12 @@ def _bars(group: str) -> Iterator[Callable[[Progress], None]]:
         yield tell
 
 
-def _lines(group: str) -> Callable[[Progress], None]:
+def _lines(group: str) -> Callable[[WatchProgress], None]:
     from migrate_groups.show import replay
 
     next_line: dict[str, float] = {}  # by topic, or by remark
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: WatchProgress) -> None:
         for topic in replay.progress_rows(progress):
             due = next_line.get(topic.topic, 0.0)
             if progress.seconds >= due or (not topic.left and due < math.inf):
@@ -111,7 +111,7 @@ def _lines(group: str) -> Callable[[Progress], None]:
     return tell
 
 
-def _remark(group: str, progress: Progress) -> str:
+def _remark(group: str, progress: WatchProgress) -> str:
     if progress.remark or progress.reached or progress.members:
         return progress.remark
     return f"group {group} has no members: nobody consumes"

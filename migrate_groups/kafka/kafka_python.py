@@ -11,8 +11,8 @@ import kafka.errors as kafka_errors
 import tenacity
 
 from migrate_groups.errors import ClusterUnavailable, InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits
+from migrate_groups.kafka import cluster_facts
 from migrate_groups.kafka import groups as of_groups
-from migrate_groups.kafka import surroundings as surroundings
 from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, KafkaConnection, OfGroups
@@ -20,7 +20,13 @@ from migrate_groups.kafka.hold import Hold, hold, without_holder
 from migrate_groups.kafka.log import Logs, first_records
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import (
+    CommittedOffset,
+    CommittedOffsets,
+    LogRange,
+    Timestamps,
+    TopicPartition,
+)
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import some
@@ -61,7 +67,7 @@ class KafkaPythonReader:
 
     def cluster_id(self) -> str:
         """See `GroupReader.cluster_id`."""
-        return self._connection.run(surroundings.cluster_id, doing="asking for the cluster id")
+        return self._connection.run(cluster_facts.cluster_id, doing="asking for the cluster id")
 
     def list_groups(self) -> Sequence[GroupListing]:
         """See `GroupReader.list_groups`."""
@@ -108,7 +114,7 @@ class KafkaPythonReader:
                 topic=topic.name,
                 topic_id=str(topic.topic_id) if topic.topic_id else None,
                 partitions=tuple(sorted(partition.partition_index for partition in topic.partitions)),
-                permitted=surroundings.permitted(topic.authorized_operations),
+                permitted=cluster_facts.permitted(topic.authorized_operations),
             )
             for topic in self._metadata(topics)
         }
@@ -189,24 +195,24 @@ class KafkaPythonReader:
         """Return the answer for each group, or why it has none; ``doing`` comes before "group 'g'"."""
         return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
 
-    def log_bounds(
+    def log_ranges(
         self,
         partitions: Collection[TopicPartition],
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogBounds]:
-        """See `GroupReader.log_bounds`."""
+    ) -> Mapping[TopicPartition, LogRange]:
+        """See `GroupReader.log_ranges`."""
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
-    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.stable_ends`."""
-        return self._logs.stable_ends(partitions)
+    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.last_stable_offsets`."""
+        return self._logs.last_stable_offsets(partitions)
 
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """See `GroupReader.offsets_at`."""
         return self._logs.offsets_at(timestamps)
 
-    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
         """See `GroupReader.first_records`."""
         return first_records(self._config, spans)
 
@@ -214,9 +220,9 @@ class KafkaPythonReader:
         """See `GroupReader.permissions`."""
         doing = "asking what this principal may do"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
-        of_topics = self._connection.run(surroundings.topic_permissions(topics), doing=doing) if topics else {}
+        of_topics = self._connection.run(cluster_facts.topic_permissions(topics), doing=doing) if topics else {}
         groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
-        permitted = self._of_groups(groups, surroundings.group_permissions, "asking what this principal may do with")
+        permitted = self._of_groups(groups, cluster_facts.group_permissions, "asking what this principal may do with")
         return {
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
@@ -224,7 +230,7 @@ class KafkaPythonReader:
 
     def offsets_retention(self) -> timedelta | None:
         """See `GroupReader.offsets_retention`."""
-        return self._connection.run(surroundings.offsets_retention, doing="asking how long offsets are kept")
+        return self._connection.run(cluster_facts.offsets_retention, doing="asking how long offsets are kept")
 
     def _metadata(self, topics: Iterable[str] | None) -> list[Any]:
         names = None if topics is None else set(topics)

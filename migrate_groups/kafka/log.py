@@ -18,7 +18,7 @@ from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, explain
 from migrate_groups.kafka.private import Client
-from migrate_groups.model.partitions import LogBounds, ManyTimes, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, PartitionValue, Timestamps, TopicPartition
 
 # A fetch gives at least one batch, however large; more is not needed to see that there are records.
 _FETCH_BYTES = 64 * 1024
@@ -44,7 +44,7 @@ Leader = tuple[int, int]
 """The id of a broker, and the epoch in which it leads a partition: -1 where the metadata tells none."""
 
 
-class _Answer(ManyTimes, frozen=True):
+class _Answer(PartitionValue, frozen=True):
     """A record's offset and timestamp (-1 where there is none, or for an end of the log), and who led by then."""
 
     offset: int
@@ -79,8 +79,8 @@ class Logs:
         partitions: Collection[TopicPartition],
         starts: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
-    ) -> Mapping[TopicPartition, LogBounds]:
-        """See `GroupReader.log_bounds`."""
+    ) -> Mapping[TopicPartition, LogRange]:
+        """See `GroupReader.log_ranges`."""
         doing = "reading the log's ends"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
@@ -102,7 +102,7 @@ class Logs:
             start = first[partition].offset if partition in first else starts.get(partition)
             end = last[partition].offset if partition in last else ends.get(partition)
             if start is not None and end is not None:
-                found[partition] = LogBounds(start=start, end=end)
+                found[partition] = LogRange(start=start, end=end)
         return found
 
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
@@ -110,19 +110,19 @@ class Logs:
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
-    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.stable_ends`."""
+    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.last_stable_offsets`."""
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
         [answers] = self._list_offsets([timestamps], doing="looking records up by time")
         return {
-            partition: None if found.offset < 0 else StampedOffset(offset=found.offset, timestamp=found.timestamp)
+            partition: None if found.offset < 0 else OffsetAndTimestamp(offset=found.offset, timestamp=found.timestamp)
             for partition, found in answers.items()
         }
 
@@ -220,11 +220,11 @@ def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> 
     return found
 
 
-def first_records(
-    config: ClientConfig, spans: Mapping[TopicPartition, range]
-) -> Mapping[TopicPartition, StampedOffset | None]:
+def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
     """See `GroupReader.first_records`. It is a consumer of no group: nothing is committed."""
-    found: dict[TopicPartition, StampedOffset | None] = {partition: None for partition in spans if not spans[partition]}
+    found: dict[TopicPartition, OffsetAndTimestamp | None] = {
+        partition: None for partition in spans if not spans[partition]
+    }
     undecided = {KafkaTopicPartition(*partition): span for partition, span in spans.items() if span}
     if not undecided:
         return found
@@ -249,7 +249,7 @@ def first_records(
                 for partition in decided.keys() & undecided.keys():
                     records, span = decided[partition], undecided.pop(partition)
                     first = next((record for record in records if record.offset in span), None)
-                    found[TopicPartition(*partition)] = first and StampedOffset(
+                    found[TopicPartition(*partition)] = first and OffsetAndTimestamp(
                         offset=first.offset, timestamp=first.timestamp
                     )
                 consumer.pause(*decided)

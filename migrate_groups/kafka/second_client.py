@@ -20,7 +20,7 @@ from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, T
 _GRACE_SECONDS = 5.0
 
 
-class Witness:
+class SecondClient:
     """Reads back what was written, and sees the members of KIP-848 groups.
 
     The child starts with the first question, or with `start`, so that it imports while the first client does. A child

@@ -14,7 +14,7 @@ from migrate_groups.migration.started import same_hand_over
 from migrate_groups.migration.ways_back import refuse_by_record
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 
@@ -45,7 +45,7 @@ def plan_application(reader: GroupReader, wanted: Application, file: ReceiptFile
     return plan
 
 
-def apply(clients: Clients, wanted: Application, file: ReceiptFile, clock: Clock, events: Events) -> Deed | None:
+def apply(clients: Clients, wanted: Application, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write, and return what became of it; None where the run is over. Raises as `plan_application`, and for a no."""
     shown = plan_application(clients.writer, wanted, file, events)
     if shown is None:
@@ -53,5 +53,5 @@ def apply(clients: Clients, wanted: Application, file: ReceiptFile, clock: Clock
     agree(shown, wanted.rows.rows, events)
     plan = plan_at_the_write(clients.writer, wanted.rows, shown, clock, file.receipt)
     refuse_other_run(file, plan)
-    deed = write_plan(clients, plan, file, clock, events)
-    return watch_afterwards(clients.writer, deed, file, clock, events)
+    execution = write_plan(clients, plan, file, clock, events)
+    return watch_afterwards(clients.writer, execution, file, clock, events)

@@ -15,7 +15,7 @@ from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.text import some
@@ -74,29 +74,31 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
-) -> Deed:
-    """Write a plan, read it back with both clients, and return the deed, which is in the receipt at each step."""
+) -> Execution:
+    """Write a plan, read it back with both clients, and return the execution, which is in the receipt at each step."""
 
-    def record(deed: Deed) -> None:
-        file.record(deed)
+    def record(execution: Execution) -> None:
+        file.record(execution)
         events.writing(file.told_by)
 
     second = None if plan.options.witness == "none" else clients.second
-    deed = write(clients.writer, second, file.receipt.begun(verb, plan, clock.now()), record)
-    if deed.is_whole:
+    execution = write(clients.writer, second, file.receipt.begun(verb, plan, clock.now()), record)
+    if execution.is_whole:
         events.read_back(verb)
-    return deed
+    return execution
 
 
-def watch_afterwards(reader: GroupReader, deed: Deed, file: ReceiptFile, clock: Clock, events: Events) -> Deed:
-    """Watch the groups that must no longer consume, over ``guard``; return and record the deed with what they did.
+def watch_afterwards(
+    reader: GroupReader, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
+) -> Execution:
+    """Watch the groups that must no longer consume, over ``guard``; return and record the execution with what they did.
 
     Only where all was written: otherwise the same write is still to come.
     """
-    groups, seconds = sorted(watched(deed)), deed.options.guard
-    if not (deed.is_whole and seconds and groups):
-        return deed
+    groups, seconds = sorted(watched(execution)), execution.options.guard
+    if not (execution.is_whole and seconds and groups):
+        return execution
     events.said(f"watching {some(groups)} for {seconds:g} s: what it commits from now on is processed twice")
-    deed = guard(reader, deed, seconds, clock)
-    file.record(deed)
-    return deed
+    execution = guard(reader, execution, seconds, clock)
+    file.record(execution)
+    return execution

@@ -13,9 +13,9 @@ from migrate_groups.migration.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.last_seen import EndsWhileConsumed, LastCommitted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of, refuse_forbidden
-from migrate_groups.migration.stop import Progress, Wait, prove_stopped
-from migrate_groups.migration.survey import look_around, permissions_unless_hidden
-from migrate_groups.migration.take import Look, Reading, check_visible, read_group
+from migrate_groups.migration.stop import StopProgress, Wait, prove_stopped
+from migrate_groups.migration.survey import permissions_unless_hidden, read_cluster_facts
+from migrate_groups.migration.take import ObservedGroup, Reading, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
@@ -23,7 +23,7 @@ from migrate_groups.planning.checks.source import way_back
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import Surroundings
+from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.snapshot import Row, Snapshot
 from migrate_groups.snapshots.split import SplitSpec
@@ -34,7 +34,7 @@ from migrate_groups.text import some
 class Prepared:
     """A plan with all that it was made from.
 
-    wanted: sorted by group, topic and partition. reading: that of the source group that it is from. surroundings: what
+    wanted: sorted by group, topic and partition. reading: that of the source group that it is from. cluster_facts: what
     was asked for once.
     """
 
@@ -42,7 +42,7 @@ class Prepared:
     wanted: Sequence[Wanted]
     plan: Plan
     reading: Reading
-    surroundings: Surroundings
+    cluster_facts: ClusterFacts
 
     @property
     def spec(self) -> SplitSpec:
@@ -56,7 +56,7 @@ class Prepared:
 
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot's rows under their target groups, with what was wanted of each."""
-        look, bounds = self.reading.look, self.reading.bounds
+        look, bounds = self.reading.observed, self.reading.bounds
         for each in self.wanted:
             log = bounds.get(each.topic_partition)
             yield Row(
@@ -111,18 +111,18 @@ def prepare(
         reading = read_group(reader, spec.source, clock, topics=topics, known=visible, may_be_gone=True)
     else:
         reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
-        last = LastCommitted.of_look(reading.look)
+        last = LastCommitted.of_look(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
-    surroundings = look_around(reader, wanted, visible)
-    plan, _ = plan_of(reader, wanted, options, receipt, surroundings, reading)
+    cluster_facts = read_cluster_facts(reader, wanted, visible)
+    plan, _ = plan_of(reader, wanted, options, receipt, cluster_facts, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         plan = replace(plan, checks=(*plan.checks, check))
     if spec.stay:
-        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, wanted, reading.look.topics, options)))
-    return Prepared(knowledge=knowledge, wanted=wanted, plan=plan, reading=reading, surroundings=surroundings)
+        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, wanted, reading.observed.topics, options)))
+    return Prepared(knowledge=knowledge, wanted=wanted, plan=plan, reading=reading, cluster_facts=cluster_facts)
 
 
 class CutOver:
@@ -139,7 +139,7 @@ class CutOver:
         clock: Clock,
         *,
         wait: float,
-        progress: Progress,
+        progress: StopProgress,
         keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None,
     ) -> None:
         self._reader, self._shown, self._clock = reader, shown, clock
@@ -148,7 +148,7 @@ class CutOver:
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
         # Once the members have left, a topic without a commit is no longer seen to be the group's.
-        self._topics = set(shown.reading.look.topics)
+        self._topics = set(shown.reading.observed.topics)
 
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped.
@@ -167,7 +167,7 @@ class CutOver:
         shown = self._shown
         with self._gone_is_restorable():
             reading = self._read()
-        if not reading.look.description.exists:
+        if not reading.observed.description.exists:
             self._last.refuse_unless_restorable(self._source, self._options)
         _refuse_recreated(reading, shown.reading)
         try:
@@ -175,7 +175,7 @@ class CutOver:
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        plan, _ = plan_of(self._reader, wanted, self._options, shown.receipt, shown.surroundings, reading)
+        plan, _ = plan_of(self._reader, wanted, self._options, shown.receipt, shown.cluster_facts, reading)
         refuse_forbidden(plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, plan)
         return replace(shown, wanted=wanted, plan=plan, reading=reading)
@@ -203,20 +203,20 @@ class CutOver:
         moved = sorted({change.topic for change in self._shown.plan.changes}) if self._shown.spec.stay else ()
         prove_stopped(self._reader, [self._source], self._clock, how, topics=moved)
 
-    def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+    def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
         if (look := looks.get(self._source)) is not None:
             self._ends.seen(look)
             self._topics.update(*(member.topics for member in look.description.members))
             if self._last.seen(look):
-                self._keep_baseline(replace(self._shown.reading, look=look, taken_at=self._clock.now()).rows())
+                self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
         self._progress(reasons, looks, seconds)
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:
-    topics = baseline.look.topics
+    topics = baseline.observed.topics
     recreated = [
         name
-        for name, topic in final.look.topics.items()
+        for name, topic in final.observed.topics.items()
         if name in topics and topics[name].topic_id not in (None, topic.topic_id)
     ]
     if recreated:

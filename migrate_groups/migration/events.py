@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from migrate_groups.migration.take import Look
+from migrate_groups.migration.take import ObservedGroup
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row
@@ -25,7 +25,9 @@ class Events(Protocol):
         """
         ...
 
-    def still_running(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+    def still_running(
+        self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
+    ) -> None:
         """Take note of a look at groups that must stop: why each still runs (empty: it has stopped), after how long."""
         ...
 
@@ -52,7 +54,9 @@ class Silent:
         """See `Events.agrees`."""
         return True
 
-    def still_running(self, reasons: Mapping[str, list[str]], looks: Mapping[str, Look], seconds: float) -> None:
+    def still_running(
+        self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
+    ) -> None:
         """See `Events.still_running`."""
 
     def writing(self, told_by: str) -> None:

@@ -17,7 +17,7 @@ def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
         if described is None:
             return None
         partitions = [TopicPartition(OFFSETS_TOPIC, number) for number in described.partitions]
-        bounds = reader.log_bounds(partitions)
+        bounds = reader.log_ranges(partitions)
     except NotAuthorized:
         return None
     ends = {each.partition: bounds[each].end if each in bounds else None for each in partitions}

@@ -12,7 +12,7 @@ from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
@@ -26,11 +26,11 @@ _ALREADY = {
 def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
     """Return whether the record of the run has all of this verb's work as done.
 
-    Raises `PartlyApplied` where a group went on during the guard of the deed that did it.
+    Raises `PartlyApplied` where a group went on during the guard of the execution that did it.
     """
     if not file.receipt.is_done(verb):
         return False
-    moved = next((deed.moved for deed in reversed(file.receipt.deeds) if deed.verb is verb), ())
+    moved = next((execution.moved for execution in reversed(file.receipt.executions) if execution.verb is verb), ())
     if moved:
         raise PartlyApplied(
             f"{file.path} {_ALREADY[verb]}, but {moved[0]}: what it processed from there on is processed twice; "
@@ -48,7 +48,7 @@ def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clo
 
 def go_back(
     clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
-) -> Deed | None:
+) -> Execution | None:
     """Write, and return what became of it; None where the record of the run has it as done.
 
     A hand-back waits for so many seconds until the target groups and the source group have stopped; before the others
@@ -66,8 +66,8 @@ def go_back(
         _settle(shown, clock, events)
     plan = _plan(reader, verb, file, clock)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    deed = write_plan(clients, plan, file, clock, events, verb)
-    return watch_afterwards(reader, deed, file, clock, events)
+    execution = write_plan(clients, plan, file, clock, events, verb)
+    return watch_afterwards(reader, execution, file, clock, events)
 
 
 def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:

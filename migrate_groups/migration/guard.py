@@ -12,7 +12,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.receipt import Deed, Entry
+from migrate_groups.planning.receipt import Entry, Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
@@ -28,31 +28,31 @@ class Stopped(msgspec.Struct, frozen=True, gc=False):
     offset: int | None
 
 
-def watched(deed: Deed) -> dict[str, list[Stopped]]:
-    """Return what must not be consumed any more once a deed is done, by group.
+def watched(execution: Execution) -> dict[str, list[Stopped]]:
+    """Return what must not be consumed any more once an execution is done, by group.
 
     After a hand-over and a hand-back that is the group that handed over; after a rollback the targets; after
     delete-offsets the source group.
     """
     found: dict[str, dict[TopicPartition, Stopped]] = defaultdict(dict)
-    if deed.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
-        for change in deed.handed_over():
+    if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
+        for change in execution.handed_over():
             at = Stopped(change.topic_partition, change.handed_over_at)
             found[change.source_group or ""][at.partition] = at
     else:
-        for change in (entry.change for entry in deed.entries if entry.change.source_group is None):
+        for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
             at = Stopped(change.topic_partition, change.after.offset if change.after else None)
             found[change.group][at.partition] = at
     return {group: [*stopped.values()] for group, stopped in found.items()}
 
 
-def look_at_watched(reader: GroupReader, deed: Deed) -> Deed:
-    """Return the deed, with what the groups that must no longer consume did since their offsets were read."""
-    return _look(reader, deed)[0]
+def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
+    """Return the execution, with what the groups that must no longer consume did since their offsets were read."""
+    return _look(reader, execution)[0]
 
 
-def guard(reader: GroupReader, deed: Deed, seconds: float, clock: Clock) -> Deed:
-    """Watch those groups for this long, or until one does something, and return the deed that says so.
+def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
+    """Watch those groups for this long, or until one does something, and return the execution that says so.
 
     A group that rebalances at the end is watched on, for 5 minutes at most: only after the rebalance it can be seen who
     got the partitions. What can't be seen by then counts as if the group had moved.
@@ -60,27 +60,30 @@ def guard(reader: GroupReader, deed: Deed, seconds: float, clock: Clock) -> Deed
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
     while (
-        not deed.moved and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
+        not execution.moved
+        and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
-        deed, unclear = _look(reader, deed)
-    deed = deed.with_moved(f"group {group!r} still rebalances: nobody can tell who has the topics" for group in unclear)
-    return _look_at_written(reader, deed) if deed.verb is Verb.HAND_OVER else deed
+        execution, unclear = _look(reader, execution)
+    execution = execution.with_moved(
+        f"group {group!r} still rebalances: nobody can tell who has the topics" for group in unclear
+    )
+    return _look_at_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
 
 
-def _look(reader: GroupReader, deed: Deed) -> tuple[Deed, list[str]]:
-    """Return the deed of `look_at_watched`, and the groups of which this look does not show who has what."""
+def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
+    """Return the execution of `look_at_watched`, and the groups of which this look does not show who has what."""
     unclear = []
-    for group, stopped in watched(deed).items():
+    for group, stopped in watched(execution).items():
         try:
             reasons, is_clear = _what_it_did(reader, group, stopped)
         except (ClusterUnavailable, Refused) as error:
-            deed = deed.with_moved([f"group {group!r} could not be watched after the write: {error}"])
+            execution = execution.with_moved([f"group {group!r} could not be watched after the write: {error}"])
         else:
-            deed = deed.with_moved(f"group {group!r} {reason}" for reason in reasons)
+            execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
             if not is_clear:
                 unclear.append(group)
-    return deed, unclear
+    return execution, unclear
 
 
 def _what_it_did(reader: GroupReader, group: str, stopped: list[Stopped]) -> tuple[list[str], bool]:
@@ -110,13 +113,13 @@ def _from_to(before: int | None, now: int) -> str:
     return f"{before} → {now} ({counted(abs(now - before), 'record')}{'' if now > before else ' back'})"
 
 
-def _look_at_written(reader: GroupReader, deed: Deed) -> Deed:
-    """Return the deed, with targets that have no member and other offsets than were written.
+def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
+    """Return the execution, with targets that have no member and other offsets than were written.
 
     A lower offset is another writer's doing, and a failure. A higher one is a remark: it may be a new application that
     has stopped again.
     """
-    groups = _by_group(deed.entries)
+    groups = _by_group(execution.entries)
     found = reader.committed_by_group(
         {group: [entry.change.topic_partition for entry in put] for group, put in groups.items()}
     )
@@ -128,10 +131,10 @@ def _look_at_written(reader: GroupReader, deed: Deed) -> Deed:
             if _is_as_written(now, put) or reader.describe_group(group).members:
                 continue
         except (ClusterUnavailable, Refused) as error:
-            deed = deed.remarked(f"group {group!r} could not be looked at again: {error}")
+            execution = execution.remarked(f"group {group!r} could not be looked at again: {error}")
             continue
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
-        deed = deed.updated(
+        execution = execution.updated(
             entry.refused("moved back by somebody else after it was confirmed", sent=True) for entry in behind
         )
         elsewhere = [
@@ -140,12 +143,12 @@ def _look_at_written(reader: GroupReader, deed: Deed) -> Deed:
             if entry not in behind and now[entry.change.topic_partition] != entry.change.after
         ]
         if elsewhere:
-            deed = deed.remarked(
+            execution = execution.remarked(
                 f"group {group!r} has no member, and another committed offset than was written in "
                 f"{counted(len(elsewhere), 'partition')}: {some(elsewhere)}; a new application that has stopped "
                 "again, or another run that wrote at the same moment"
             )
-    return deed
+    return execution
 
 
 def _by_group(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

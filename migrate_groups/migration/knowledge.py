@@ -40,13 +40,13 @@ class Knowledge:
         Raises `InvalidInput` where the split does not cover the group's topics.
         """
         takers: dict[str, list[str]] = defaultdict(list)
-        topics = {partition.topic for partition in reading.look.committed}
+        topics = {partition.topic for partition in reading.observed.committed}
         for group, taken in cover(self.spec, topics).targets.items():
             for topic in taken:
                 takers[topic].append(group)
         found = [
             self._wanted(reading, group, partition, committed)
-            for partition, committed in reading.look.committed.items()
+            for partition, committed in reading.observed.committed.items()
             for group in takers.get(partition.topic, ())
         ]
         return sorted(found, key=attrgetter("group", "topic", "partition"))
@@ -72,7 +72,7 @@ class Knowledge:
             origin=origin,
             start=start,
             cluster_id=reading.cluster_id,
-            topic_id=reading.look.topics[partition.topic].topic_id,
+            topic_id=reading.observed.topics[partition.topic].topic_id,
         )
 
     def _uncommitted(
@@ -88,7 +88,7 @@ class Knowledge:
         bounds = reading.bounds.get(partition)
         # Unless the earlier run left such partitions out, those of its topics that it did not have were added since.
         of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
-        is_new = self.baseline is not None and partition not in self.baseline.look.committed
+        is_new = self.baseline is not None and partition not in self.baseline.observed.committed
         if bounds is not None and (of_earlier or is_new):
             return Origin.ADDED, None, bounds.start
         if partition in self.ends:
@@ -108,6 +108,6 @@ class Knowledge:
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
     """Return the log end offsets of a group that is not Empty: where it may get to by its stop, provisionally."""
-    if reading.look.description.state in ("Empty", "Dead"):
+    if reading.observed.description.state in ("Empty", "Dead"):
         return {}
     return reading.ends

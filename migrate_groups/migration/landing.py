@@ -9,18 +9,18 @@ from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
-from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.text import some
 
 # Some 30 MB in memory before a file is written.
 _FILE_RECORDS = 200_000
 
-Progress = Callable[[int, int], None]
+ReadProgress = Callable[[int, int], None]
 """Told how many offsets have been read, of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
+class Landing:
     """A landed log, and for each of its partitions how many offsets an open transaction still holds back."""
 
     log: LandedLog
@@ -40,8 +40,8 @@ class Landed:
 
 
 def land(
-    reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: Progress
-) -> Landed:
+    reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: ReadProgress
+) -> Landing:
     """Bring these partitions of a landed log up to the end of now.
 
     Raises `Undetermined` where the log ends before its fence, `ClusterUnavailable` or `NotAuthorized`.
@@ -61,12 +61,12 @@ def land(
     # What is gone since may be all there was: that, too, is how far the log has come.
     if rows or not log.files or any(log.ends[number] != at for number, at in reached.items()):
         log = log.with_records(rows, reached)
-    return Landed(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
+    return Landing(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
 
 
-def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogBounds]:
+def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
     """Return where these partitions begin and end now, none of which may end before where it had got to."""
-    bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
+    bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}
     if leaderless := set(reached) - set(found):
         raise ClusterUnavailable(f"{OFFSETS_TOPIC} has no leader for partition {some(leaderless)}; try again")

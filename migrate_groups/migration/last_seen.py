@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import Look, Reading
+from migrate_groups.migration.take import ObservedGroup, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.snapshot import Snapshot
@@ -25,7 +25,7 @@ class LastCommitted:
     stopped: bool = False
 
     @staticmethod
-    def of_look(look: Look) -> LastCommitted:
+    def of_look(look: ObservedGroup) -> LastCommitted:
         """Return what one look saw."""
         last = LastCommitted(stopped=look.description.stopped)
         last._note(look)
@@ -38,7 +38,7 @@ class LastCommitted:
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
-    def seen(self, look: Look) -> bool:
+    def seen(self, look: ObservedGroup) -> bool:
         """Take note of a look at the group once it had stopped; return whether it saw anything."""
         if not look.committed or not look.description.exists:
             return False
@@ -59,7 +59,7 @@ class LastCommitted:
                 "baseline.parquet in the run directory, and apply what is right; nothing was written"
             )
 
-    def _note(self, look: Look) -> bool:
+    def _note(self, look: ObservedGroup) -> bool:
         known = {partition: committed for partition, committed in look.committed.items() if committed is not None}
         self.committed.update(known)
         return bool(known)
@@ -88,24 +88,24 @@ class EndsWhileConsumed:
         """
         ends = {
             partition: baseline.bounds[partition].end
-            for partition, committed in baseline.look.committed.items()
+            for partition, committed in baseline.observed.committed.items()
             if options.uncommitted == "end" and committed is None and partition in baseline.bounds
         }
         watching = EndsWhileConsumed(reader=reader, partitions=ends.keys())
         watching._note(ends)
         return watching
 
-    def seen(self, look: Look) -> None:
+    def seen(self, look: ObservedGroup) -> None:
         """Take note of a look at the group."""
         held = frozenset[str]().union(*(member.topics for member in look.description.members))
         still = [partition for partition in self.partitions if partition.topic in held]
         if still:
             proven = {partition: self.unproven[partition] for partition in still if partition in self.unproven}
             self.proven = {**self.proven, **proven}
-            self._note({partition: bounds.end for partition, bounds in self.reader.log_bounds(still).items()})
+            self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
         """Note ends that have been read, where the last stable offset, which is read only now, is not before them."""
-        stable = self.reader.stable_ends(ends) if ends else {}
+        stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.partitions import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 
 
@@ -34,7 +34,7 @@ def log_ends(
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]
-    bounds = reader.log_bounds(wanted)
+    bounds = reader.log_ranges(wanted)
     for number, moment in enumerate(moments, start=1):
         is_now = number == len(moments)
         found = {} if is_now else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
@@ -45,7 +45,7 @@ def log_ends(
         progress(number, len(moments))
 
 
-def _end(first: StampedOffset | None, ends: LogBounds) -> int | None:
+def _end(first: OffsetAndTimestamp | None, ends: LogRange) -> int | None:
     if first is None:
         return ends.end
     return None if first.offset <= ends.start > 0 else first.offset

@@ -15,7 +15,7 @@ from migrate_groups.migration.cut_over import CutOver, Prepared, prepare
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.outcome import Outcome
+from migrate_groups.migration.outcome import Outcome, outcome_of
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import refuse_by_record
@@ -24,7 +24,7 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.intent import intent_differences
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.receipt import Execution, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import some
@@ -97,13 +97,13 @@ def migrate(clients: Clients, wanted: Migration, clock: Clock, events: Events) -
             run.keep_fence(_fence(writer, clock, events), resumed=shown.receipt.hand_over is not None)
             final = steps.read()
             refuse_other_run(file, final.plan)
-            deed = write_plan(clients, final.plan, file, clock, events)
-            keep(writer, wanted, final, deed, file, clock, events)
-            deed = watch_afterwards(writer, deed, file, clock, events)
+            execution = write_plan(clients, final.plan, file, clock, events)
+            keep(writer, wanted, final, execution, file, clock, events)
+            execution = watch_afterwards(writer, execution, file, clock, events)
         if held is not None:
-            deed = _watched_after_hold(writer, held, shown.spec.source, deed, clock, events)
-            file.record(deed)
-        return Outcome(deed=deed, receipt=file.receipt, path=run.receipt, failure=file.failure)
+            execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
+            file.record(execution)
+        return outcome_of(execution, file)
 
 
 def _prepared(reader: GroupReader, wanted: Migration, file: ReceiptFile, clock: Clock) -> Prepared:
@@ -139,7 +139,13 @@ def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
 
 
 def keep(
-    reader: GroupReader, wanted: Migration, final: Prepared, deed: Deed, file: ReceiptFile, clock: Clock, events: Events
+    reader: GroupReader,
+    wanted: Migration,
+    final: Prepared,
+    execution: Execution,
+    file: ReceiptFile,
+    clock: Clock,
+    events: Events,
 ) -> None:
     """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
 
@@ -149,8 +155,8 @@ def keep(
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
         # The starts were read beside the write; the ends may be those from before the stop.
-        reading = replace(reading, bounds=reader.log_bounds(reading.look.committed, starts=reading.starts))
-        after = take_snapshot(reader, groups, clock, reading) if deed.is_whole else None
+        reading = replace(reading, bounds=reader.log_ranges(reading.observed.committed, starts=reading.starts))
+        after = take_snapshot(reader, groups, clock, reading) if execution.is_whole else None
     except MigrateGroupsError as error:
         after = None
         events.said(f"{wanted.run.after} was not written: {error}")
@@ -161,15 +167,15 @@ def keep(
 
 
 def _watched_after_hold(
-    reader: GroupReader, held: HeldGroup, source: str, deed: Deed, clock: Clock, events: Events
-) -> Deed:
-    """Return the deed with what the source group did once it was let go.
+    reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
+) -> Execution:
+    """Return the execution with what the source group did once it was let go.
 
     The guard has seen nobody, since nobody could come: so it goes on for a while.
     """
-    deed = deed.with_moved([held.lost] if held.lost else [])
-    seconds = min(deed.options.guard, _WATCHED_AFTER_HOLD)
-    if not (seconds and deed.is_whole):
-        return deed
+    execution = execution.with_moved([held.lost] if held.lost else [])
+    seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)
+    if not (seconds and execution.is_whole):
+        return execution
     events.said(f"{source} is let go, and watched for {seconds:g} s more")
-    return guard(reader, deed, seconds, clock)
+    return guard(reader, execution, seconds, clock)

@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_groups.errors import PartlyApplied
+from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.planning.plan import Action
-from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.receipt import Execution, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted
 
 
+def outcome_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> Outcome:
+    """Return what became of a write whose receipt is kept in a file."""
+    assert file.path is not None  # noqa: S101  only a dry run does without one
+    return Outcome(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The deed of a write, and the record of the run with it.
+    """The execution of a write, and the record of the run with it.
 
     path: of the receipt. failure: what could not be kept, empty where all was. again: what to run where it is not
     whole.
     """
 
-    deed: Deed
+    execution: Execution
     receipt: Receipt
     path: Path
     failure: str = ""
@@ -30,27 +37,24 @@ class Outcome:
 
     def check(self) -> None:
         """Raise `PartlyApplied` where it is not what was asked for: what happened, and what to do."""
-        deed = self.deed
+        execution = self.execution
         if self.failure:
             raise PartlyApplied(f"offsets were written, and {self.failure}")
-        if deed.failed:
+        if execution.failed:
+            failed = counted(len(execution.failed), "partition")
+            raise PartlyApplied(f"{failed} not confirmed; the receipt says which: run {self.again} again")
+        if execution.moved and execution.verb is Verb.HAND_OVER:
+            rollback = f"migrate-groups rollback {shlex.quote(str(self.path))}"
             raise PartlyApplied(
-                f"{counted(len(deed.failed), 'partition')} not confirmed; the receipt says which: run {self.again} "
-                "again"
+                f"{execution.moved[0]}; stop it. If the new groups have not started, run {self.again} again, or "
+                f"{rollback}, which {_what_rollback_does(execution)}; if they have started, these records are "
+                "processed twice, and the same command tells which"
             )
-        if deed.moved and deed.verb is Verb.HAND_OVER:
-            raise PartlyApplied(
-                f"{deed.moved[0]}; stop it. If the new groups have not started, run {self.again} again, or "
-                f"migrate-groups rollback {shlex.quote(str(self.path))}, which {_what_rollback_does(deed)}; if they "
-                "have started, these records are processed twice, and the same command tells which"
-            )
-        if deed.moved:
-            raise PartlyApplied(f"{deed.moved[0]}; stop it: what it processes from there on is processed twice")
+        if execution.moved:
+            raise PartlyApplied(f"{execution.moved[0]}; stop it: what it processes from there on is processed twice")
 
 
-def _what_rollback_does(deed: Deed) -> str:
-    actions = Counter(entry.change.inverse.action for entry in deed.entries)
-    deeds = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
-    return (
-        " and ".join(f"{each} {counted(number, 'offset')}" for each, number in deeds.items() if number) or "undoes it"
-    )
+def _what_rollback_does(execution: Execution) -> str:
+    actions = Counter(entry.change.inverse.action for entry in execution.entries)
+    done = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
+    return " and ".join(f"{verb} {counted(number, 'offset')}" for verb, number in done.items() if number) or "undoes it"

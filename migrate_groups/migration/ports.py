@@ -15,7 +15,13 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.offsets_topic import LogPiece
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import (
+    CommittedOffset,
+    CommittedOffsets,
+    LogRange,
+    Timestamps,
+    TopicPartition,
+)
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 
@@ -81,12 +87,12 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
-    def log_bounds(
+    def log_ranges(
         self,
         partitions: Collection[TopicPartition],
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogBounds]:
+    ) -> Mapping[TopicPartition, LogRange]:
         """Return both ends of each partition's log; a partition that does not exist or has no leader is left out.
 
         ends, starts: those that were read before, and are good enough: they are returned as they are, and not asked
@@ -96,7 +102,7 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
-    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return each partition's last stable offset, beyond which no ``read_committed`` consumer is handed anything.
 
         It is the log's end, or the first record of a transaction that is open. A partition that does not exist or has
@@ -104,7 +110,7 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return each partition's first record with its timestamp or a later one; ``None`` where there is none.
 
         timestamps: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
@@ -113,7 +119,7 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
-    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
         """Return the first record in each span of offsets that a ``read_committed`` consumer is handed, or ``None``.
 
         Transaction markers, aborted records and what compaction has removed are none. A partition that does not answer

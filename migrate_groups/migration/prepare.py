@@ -16,7 +16,7 @@ from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import Surroundings, Survey
+from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted, wanted_rows
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
@@ -73,14 +73,14 @@ def plan_of(
     wanted: Sequence[Wanted],
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
-    surroundings: Surroundings | None = None,
+    cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
     """Return the plan for what is wanted, each group's partition once, with the facts behind it.
 
-    ``surroundings`` and ``reading`` are what is known already (`survey`).
+    ``cluster_facts`` and ``reading`` are what is known already (`survey`).
     """
-    facts = survey(reader, wanted, surroundings, reading)
+    facts = survey(reader, wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
     checks = run_checks(decisions, facts, options, receipt)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}

@@ -83,7 +83,7 @@ def rewind(
     _refuse_others(rows, cluster_id, described)
     # The ends before the records: what comes in between must not be stepped over where nothing was found by time.
     taken_at = clock.now()
-    bounds = reader.log_bounds(partitions)
+    bounds = reader.log_ranges(partitions)
     found = reader.offsets_at(dict.fromkeys(partitions, target.moment)) if isinstance(target, ToTime) else {}
     answered = bounds.keys() & found.keys() if isinstance(target, ToTime) else bounds.keys()
     _refuse_without_leader([partition for partition in partitions if partition not in answered])

@@ -9,7 +9,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.receipt import Execution, Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.snapshots.snapshot import Row
 
@@ -34,27 +34,29 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
 
     Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
     """
-    deed = receipt.hand_over
-    if deed is None:
+    execution = receipt.hand_over
+    if execution is None:
         return None
     # All of the last hand-over: a way back may have taken a part of it back.
-    asked_for = receipt.deeds[deed.number - 1].entries
+    asked_for = receipt.executions[execution.number - 1].entries
     if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
         return None
-    targets = sorted(_targets(deed))
-    now = read_committed(reader, {group: _partitions(deed, group) for group in targets})
+    targets = sorted(_targets(execution))
+    now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
     described = reader.describe_groups(targets)
-    groups = tuple(group for group in targets if described[group].members or _is_behind_it(deed, group, now[group]))
+    groups = tuple(
+        group for group in targets if described[group].members or _is_behind_it(execution, group, now[group])
+    )
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    return Started(groups=groups, moved=look_at_watched(reader, deed).moved, lost=lost)
+    return Started(groups=groups, moved=look_at_watched(reader, execution).moved, lost=lost)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     """Return whether these rows hand over what the run has handed over already, offset by offset."""
-    deed = receipt.hand_over
-    known = {entry.change.order: entry.change.source_committed for entry in deed.entries} if deed else {}
+    execution = receipt.hand_over
+    known = {entry.change.order: entry.change.source_committed for entry in execution.entries} if execution else {}
     return all(
         row.source_group is not None
         and (committed := known.get((row.group or "", row.topic, row.partition))) is not None
@@ -64,21 +66,21 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     )
 
 
-def _targets(deed: Deed) -> set[str]:
-    return {entry.change.group for entry in deed.entries if entry.change.source_group is not None}
+def _targets(execution: Execution) -> set[str]:
+    return {entry.change.group for entry in execution.entries if entry.change.source_group is not None}
 
 
-def _partitions(deed: Deed, group: str) -> list[TopicPartition]:
-    return [entry.change.topic_partition for entry in deed.entries if entry.change.group == group]
+def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
+    return [entry.change.topic_partition for entry in execution.entries if entry.change.group == group]
 
 
-def _is_behind_it(deed: Deed, group: str, now: CommittedOffsets) -> bool:
+def _is_behind_it(execution: Execution, group: str, now: CommittedOffsets) -> bool:
     """Return whether a group has committed behind what it was handed."""
     return any(
         (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None
         and committed.offset > entry.change.after.offset
         and committed not in (entry.change.before, *entry.written)
-        for entry in deed.entries
+        for entry in execution.entries
         if entry.change.group == group
     )

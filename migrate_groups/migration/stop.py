@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import Look, check_visible, existing_group, look_at, own_topics
+from migrate_groups.migration.take import ObservedGroup, check_visible, existing_group, observe, own_topics
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.02
 
 
 # Why each group still runs (empty: it has stopped), the looks at them, and how many seconds have passed.
-Progress = Callable[[Mapping[str, list[str]], Mapping[str, Look], float], None]
+StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Wait:
     settle: float = 10.0
     offsets: bool = False
     may_be_gone: bool = False
-    progress: Progress = lambda reasons, looks, seconds: None
+    progress: StopProgress = lambda reasons, looks, seconds: None
 
 
 # Which topics of a group are in question; None: all of them, and then nobody may be in the group at all.
@@ -54,7 +54,7 @@ def prove_stopped(
     *,
     patterns: Sequence[TopicPattern] = (),
     topics: Collection[str] = (),
-) -> Mapping[str, Look]:
+) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, by topic where some are given, and return how they stood then.
 
     ``patterns`` must match topics that a group has a commit, an assignment or a subscription for; ``topics`` need not:
@@ -97,7 +97,7 @@ def prove_stopped(
 
 def _look_twice(
     reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, in_question: InQuestion
-) -> tuple[dict[str, list[str]], dict[str, Look]]:
+) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     first = {group: _look(reader, group, how, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
     if not how.settle or any(why for why, _ in first.values()):
         return _apart(first)
@@ -109,11 +109,13 @@ def _look_twice(
     return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 
-def _apart(found: Mapping[str, tuple[list[str], Look]]) -> tuple[dict[str, list[str]], dict[str, Look]]:
+def _apart(
+    found: Mapping[str, tuple[list[str], ObservedGroup]],
+) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     return {group: why for group, (why, _) in found.items()}, {group: look for group, (_, look) in found.items()}
 
 
-def moved_between(first: Look, second: Look) -> list[str]:
+def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
     """Return what differs between two looks at a group: offsets that moved, members that came or went."""
     reasons = []
     partitions = first.committed.keys() | second.committed.keys()
@@ -132,10 +134,10 @@ def moved_between(first: Look, second: Look) -> list[str]:
 
 def _look(
     reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
-) -> tuple[list[str], Look]:
+) -> tuple[list[str], ObservedGroup]:
     """Return why a group still runs, and the look at it: where it has stopped, with its offsets if they are wanted."""
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
-        return [], Look(description=description, topics={}, committed={})
+        return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)
     if not description.is_consumer_group:
         kind = f"{description.group_type} {description.protocol_type}".strip()
@@ -143,5 +145,5 @@ def _look(
     topics = in_question(reader, description)
     reasons = running(description, topics)
     if reasons or not offsets:
-        return reasons, Look(description=description, topics={}, committed={})
-    return [], look_at(reader, description, lambda own: own if topics is None else topics)
+        return reasons, ObservedGroup(description=description, topics={}, committed={})
+    return [], observe(reader, description, lambda own: own if topics is None else topics)

@@ -13,7 +13,7 @@ from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.checks.permission import hidden, missing, needed
-from migrate_groups.planning.survey import Surroundings, Survey
+from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
 
@@ -40,9 +40,9 @@ def permissions_unless_hidden(
     return permissions
 
 
-def look_around(
+def read_cluster_facts(
     reader: GroupReader, wanted: Sequence[Wanted], visible: Mapping[str, TopicDescription] | None = None
-) -> Surroundings:
+) -> ClusterFacts:
     """Return what surrounds the groups and topics of what is wanted.
 
     ``visible`` are all topics, where they have been described already.
@@ -51,7 +51,7 @@ def look_around(
     `GroupReader`.
     """
     visible = reader.describe_topics(None) if visible is None else visible
-    return Surroundings(
+    return ClusterFacts(
         principal=reader.principal,
         permissions=permissions_unless_hidden(reader, needed(wanted), visible),
         topic_names=frozenset(visible),
@@ -62,20 +62,20 @@ def look_around(
 def survey(
     reader: GroupReader,
     wanted: Sequence[Wanted],
-    surroundings: Surroundings | None = None,
+    cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Survey:
     """Return the facts about the groups, topics and partitions of what is wanted.
 
-    ``surroundings`` are those that are known already; where they lack a group or topic they are looked at anew.
+    ``cluster_facts`` are those that are known already; where they lack a group or topic they are looked at anew.
     ``reading`` is that of the source group, read just now, which is not read once more. Every partition
     of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as
-    `look_around`.
+    `read_cluster_facts`.
     """
-    if surroundings is None or not needed(wanted).keys() <= surroundings.permissions.keys():
-        surroundings = look_around(reader, wanted)
-    looks = {reading.look.description.group: reading.look} if reading else {}
-    topics = reading.look.topics if reading else reader.describe_topics({each.topic for each in wanted})
+    if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
+        cluster_facts = read_cluster_facts(reader, wanted)
+    looks = {reading.observed.description.group: reading.observed} if reading else {}
+    topics = reading.observed.topics if reading else reader.describe_topics({each.topic for each in wanted})
     involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
@@ -91,8 +91,8 @@ def survey(
         groups=groups,
         committed=committed,
         topics=topics,
-        bounds=reading.bounds if reading else reader.log_bounds(_partitions(topics)),
-        surroundings=surroundings,
+        bounds=reading.bounds if reading else reader.log_ranges(_partitions(topics)),
+        cluster_facts=cluster_facts,
     )
 
 

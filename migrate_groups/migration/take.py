@@ -11,14 +11,14 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, MigrateGroupsError, Refused, UsageError
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import Row, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ObservedGroup:
     """A group at one moment: its coordinator's description, and what it has committed on the topics in question.
 
     Every partition of each of the topics is in ``committed``, None where nothing is.
@@ -35,8 +35,8 @@ class Reading:
 
     cluster_id: str
     taken_at: datetime
-    look: Look
-    bounds: Mapping[TopicPartition, LogBounds]
+    observed: ObservedGroup
+    bounds: Mapping[TopicPartition, LogRange]
 
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
@@ -50,8 +50,8 @@ class Reading:
 
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot's rows."""
-        group, topics = self.look.description, self.look.topics
-        for partition, offset in self.look.committed.items():
+        group, topics = self.observed.description, self.observed.topics
+        for partition, offset in self.observed.committed.items():
             ends = self.bounds.get(partition)
             yield Row(
                 cluster_id=self.cluster_id,
@@ -84,12 +84,12 @@ def take_snapshot(
     """
     described = reader.describe_groups([*dict.fromkeys(map(_named, groups))])
     cluster_id = reader.cluster_id()
-    topics, starts, ends = (known.look.topics, known.starts, known.ends) if known else ({}, {}, {})
+    topics, starts, ends = (known.observed.topics, known.starts, known.ends) if known else ({}, {}, {})
     readings = []
     for group in map(_committing, described.values()):
-        look, taken_at = look_at(reader, group, frozenset, topics), clock.now()
-        bounds = reader.log_bounds(look.committed, ends, starts)
-        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, look=look, bounds=bounds))
+        look, taken_at = observe(reader, group, frozenset, topics), clock.now()
+        bounds = reader.log_ranges(look.committed, ends, starts)
+        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, observed=look, bounds=bounds))
     return Snapshot.of_rows(row for reading in readings for row in reading.rows())
 
 
@@ -114,7 +114,7 @@ def read_group(
     Raises `GroupNotFound`, unless the group ``may_be_gone``; `Refused` for a share group; and as `GroupReader`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
-    look = look_at(reader, description, frozenset(topics).union, known)
+    look = observe(reader, description, frozenset(topics).union, known)
     taken_at = clock.now()
     within = {
         partition: ends[partition]
@@ -124,17 +124,17 @@ def read_group(
     return Reading(
         cluster_id=reader.cluster_id(),
         taken_at=taken_at,
-        look=look,
-        bounds=reader.log_bounds(look.committed, within),
+        observed=look,
+        bounds=reader.log_ranges(look.committed, within),
     )
 
 
-def look_at(
+def observe(
     reader: GroupReader,
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
     known: Mapping[str, TopicDescription] = MappingProxyType({}),
-) -> Look:
+) -> ObservedGroup:
     """Return what a group has committed on topics that are chosen among its own.
 
     Its own are those that it has a commit, an assignment or a subscription for. Where all that are chosen are known,
@@ -146,7 +146,7 @@ def look_at(
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # What is not among all commits may be pending there.
     rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])
-    return Look(
+    return ObservedGroup(
         description=description,
         topics=topics,
         committed={each: everywhere.get(each) or rest[each] for each in partitions},

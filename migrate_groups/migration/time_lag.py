@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.partitions import StampedOffset, TopicPartition
+from migrate_groups.model.partitions import OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.snapshots.times import milliseconds_of, moment_of
 
@@ -72,7 +72,7 @@ class _Search:
     next: int
     high: int = _FOREVER
 
-    def learn(self, found: StampedOffset | None) -> None:
+    def learn(self, found: OffsetAndTimestamp | None) -> None:
         if found is None or found.offset > self.offset:
             self.high = self.next
         else:

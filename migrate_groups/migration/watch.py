@@ -11,7 +11,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import existing_group
-from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
 
@@ -46,7 +46,7 @@ class TopicProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class WatchProgress:
     """How far the group has come after ``seconds`` of watching, by topic and in all; how many members it has."""
 
     topics: tuple[TopicProgress, ...]
@@ -97,10 +97,10 @@ def watch(
     group: str,
     spans: Mapping[TopicPartition, range],
     clock: Clock,
-    progress: Callable[[Progress], None],
+    progress: Callable[[WatchProgress], None],
     *,
     timeout: float = math.inf,
-) -> Progress:
+) -> WatchProgress:
     """Look at a group until it has reached the end of each of these spans, and return how far it has come then.
 
     Reached is an offset at the end, or one behind which no record is left: a consumer that commits record by record
@@ -150,7 +150,7 @@ class _Watching:
         for partition in sorted(self.spans):
             self.topics.setdefault(partition.topic, []).append(partition)
 
-    def look(self) -> Progress:
+    def look(self) -> WatchProgress:
         description = existing_group(self.reader, self.group)
         ongoing = [partition for partition, left in self.left.items() if left]
         positions = self._positions(ongoing)
@@ -162,12 +162,12 @@ class _Watching:
 
     def _positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         committed = self.reader.committed(self.group, partitions) if partitions else {}
-        bounds = self.reader.log_bounds(partitions) if partitions else {}
+        bounds = self.reader.log_ranges(partitions) if partitions else {}
         self._refuse_gone([partition for partition in partitions if partition not in bounds])
         positions = {}
         for partition in partitions:
             found = committed[partition]
-            start = bounds.get(partition, LogBounds(start=0, end=0)).start
+            start = bounds.get(partition, LogRange(start=0, end=0)).start
             positions[partition] = max(start, found.offset if found else self.spans[partition].start)
         return positions
 
@@ -200,14 +200,14 @@ class _Watching:
             return ()
         return [partition for partition, first in found.items() if first is None]
 
-    def _progress(self, members: int) -> Progress:
+    def _progress(self, members: int) -> WatchProgress:
         now = self.clock.monotonic()
         left = {topic: sum(map(self.left.__getitem__, partitions)) for topic, partitions in self.topics.items()}
         left[_TOTAL] = sum(left.values())
         self.history.append((now, left))
         while now - self.history[0][0] > _RATE_SECONDS and len(self.history) > 2:
             self.history.popleft()
-        return Progress(
+        return WatchProgress(
             topics=tuple(self._of(topic, partitions) for topic, partitions in self.topics.items()),
             total=self._of(_TOTAL, self.spans),
             members=members,

@@ -25,7 +25,7 @@ from migrate_groups.planning.checks.permission import Permissions, missing, of_h
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
-from migrate_groups.planning.receipt import Deed, Lane, Order, Receipt
+from migrate_groups.planning.receipt import Execution, Lane, Order, Receipt
 from migrate_groups.planning.run_states import WORKS, State, Step, Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some
@@ -66,16 +66,16 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     now = _committed(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)
-    deed = _last_hand_over(receipt)
+    execution = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=deed.options,
+        options=execution.options,
         changes=sorted_changes([*changes, *restored]),
-        topic_ids=deed.topic_ids,
+        topic_ids=execution.topic_ids,
         checks=(
-            _same_cluster(reader, deed),
+            _same_cluster(reader, execution),
             _permitted(reader, wanted, permissions),
-            _same_topics(reader, deed, {change.topic for change in changes}),
+            _same_topics(reader, execution, {change.topic for change in changes}),
             _nobody_in(reader, {group for group, *_ in lanes}),
             _not_committed_since(lanes.values(), now),
             _can_be_restored(reader, restored),
@@ -170,14 +170,14 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     missing = [group for group in topics if not described[group].exists]
     reason = f"group {some(missing)} does not exist any more: it has no offset left to delete"
     gone = [Check.warned("source", reason)] if missing else []
-    deed = _last_hand_over(receipt)
+    execution = _last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=deed.options,
+        options=execution.options,
         changes=changes,
-        topic_ids=deed.topic_ids,
+        topic_ids=execution.topic_ids,
         checks=(
-            _same_cluster(reader, deed),
+            _same_cluster(reader, execution),
             _permitted(reader, wanted, permissions),
             Check.of("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
             Check.of("not moved", changed, "moved in the source group since", "the source group has not moved since"),
@@ -187,12 +187,12 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     )
 
 
-def _last_hand_over(receipt: Receipt) -> Deed:
+def _last_hand_over(receipt: Receipt) -> Execution:
     """Return the last hand-over of a run. Raises `Refused` where it has none."""
-    deeds = [deed for deed in receipt.deeds if deed.verb is Verb.HAND_OVER]
-    if not deeds:
+    executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
+    if not executions:
         raise Refused("this run wrote nothing")
-    return deeds[-1]
+    return executions[-1]
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
@@ -267,7 +267,7 @@ def _live(group: GroupDescription) -> list[str]:
 
 def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
     """What is set again lies within the log: out of it, a consumer would apply auto.offset.reset."""
-    bounds = reader.log_bounds([change.topic_partition for change in restored])
+    bounds = reader.log_ranges([change.topic_partition for change in restored])
     out = [
         f"{change.topic_partition} at {change.after.offset}"
         for change in restored
@@ -279,21 +279,21 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
     )
 
 
-def _same_topics(reader: GroupReader, deed: Deed, topics: set[str]) -> Check:
+def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
     """Every topic is the one that was handed over: a recreated one starts again at offset 0 (KIP-516)."""
     now = reader.describe_topics(topics)
     recreated = [
         topic
         for topic in sorted(topics)
-        if topic not in now or deed.topic_ids.get(topic, now[topic].topic_id) != now[topic].topic_id
+        if topic not in now or execution.topic_ids.get(topic, now[topic].topic_id) != now[topic].topic_id
     ]
     return Check.of("topics", recreated, "deleted, or created again, since the hand-over", "the same topics")
 
 
-def _same_cluster(reader: GroupReader, deed: Deed) -> Check:
+def _same_cluster(reader: GroupReader, execution: Execution) -> Check:
     here = reader.cluster_id()
     return Check.of(
-        "cluster", [] if here == deed.cluster_id else [deed.cluster_id], "another cluster", f"this is {here}"
+        "cluster", [] if here == execution.cluster_id else [execution.cluster_id], "another cluster", f"this is {here}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The one write path: carry out a deed, read it back with both clients, and say what became of every partition."""
+"""The one write path: carry out an execution, read it back with both clients, say what became of every partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupWriter, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
-from migrate_groups.planning.receipt import Deed, Entry, Outcome
+from migrate_groups.planning.receipt import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
@@ -25,46 +25,48 @@ _BYTES_A_PARTITION = 44
 
 _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
-Record = Callable[[Deed], None]
+Record = Callable[[Execution], None]
 # What the second client sees of each group, or why it sees nothing.
 Seen = Mapping[str, CommittedOffsets | Exception]
 
 
-def write(writer: GroupWriter, witness: OffsetsReader | None, deed: Deed, record: Record) -> Deed:
-    """Carry out a deed, read it back with both clients, and return it with what became of each partition.
+def write(writer: GroupWriter, second: OffsetsReader | None, execution: Execution, record: Record) -> Execution:
+    """Carry out an execution, read it back with both clients, and return it with what became of each partition.
 
-    ``record`` gets the deed before the first request, after every answer, and when all was read back. ``witness`` None
-    does without the second client, which is asked while the first one reads back. A rollback sets the source group's
-    offsets first, and no offset is deleted before every one that the deed sets was read back: otherwise a partition
-    could be in no group at all. Never raises for a partition.
+    ``record`` gets it before the first request, after every answer, and when all was read back. ``second`` None does
+    without the second client, which is asked while the first one reads back. A rollback sets the source group's offsets
+    first, and no offset is deleted before every one that is set was read back: otherwise a partition could be in no
+    group at all. Never raises for a partition.
     """
-    deed = _read_back(writer, deed)
-    record(deed)
-    asked: _Asked | None = None
+    execution = _read_back(writer, execution)
+    record(execution)
+    asked: _SecondReading | None = None
     for turn, attempt in itertools.product(range(3), (1, 2)):
-        if any(_turn(entry, deed.verb) < turn and not entry.settled for entry in deed.entries):
+        if any(_turn(entry, execution.verb) < turn and not entry.settled for entry in execution.entries):
             break
-        todo = [entry for entry in deed.entries if _is_due(entry, attempt) and _turn(entry, deed.verb) == turn]
+        todo = [
+            entry for entry in execution.entries if _is_due(entry, attempt) and _turn(entry, execution.verb) == turn
+        ]
         for batch in rounds(todo):
-            if deed.verb is Verb.ROLLBACK and turn:
+            if execution.verb is Verb.ROLLBACK and turn:
                 batch, moved = _unmoved(writer, batch)
-                deed = deed.updated(moved)
+                execution = execution.updated(moved)
             if batch:
                 answers = _send(writer, batch)
-                deed = deed.updated(
+                execution = execution.updated(
                     _answered(entry, answers[entry.change.group][entry.change.topic_partition], attempt)
                     for entry in batch
                 )
-            record(deed)
+            record(execution)
         if todo:
-            asked = _Asked(witness, deed)
-            deed = _read_back(writer, deed)
-            record(deed)
-    asked = asked or _Asked(witness, deed)
-    deed = look_at_watched(writer, deed)
-    deed = _witnessed(asked.answers(), deed)
-    record(deed)
-    return deed
+            asked = _SecondReading(second, execution)
+            execution = _read_back(writer, execution)
+            record(execution)
+    asked = asked or _SecondReading(second, execution)
+    execution = look_at_watched(writer, execution)
+    execution = _witnessed(asked.answers(), execution)
+    record(execution)
+    return execution
 
 
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
@@ -161,9 +163,9 @@ def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
     return sent  # what the broker took is still unknown: only the read-back confirms
 
 
-def _read_back(reader: OffsetsReader, deed: Deed) -> Deed:
-    unsettled = [entry for entry in deed.entries if entry.outcome is Outcome.UNKNOWN]
-    return deed.updated(
+def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
+    unsettled = [entry for entry in execution.entries if entry.outcome is Outcome.UNKNOWN]
+    return execution.updated(
         replace(entry, error=str(now)) if isinstance(now, MigrateGroupsError) else _as_found(entry, now)
         for entry, now in _found(reader, unsettled)
     )
@@ -178,41 +180,41 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     return entry.refused(f"read back as {_offset(now)}: somebody else has committed", sent=True)
 
 
-class _Asked:
+class _SecondReading:
     """The second client, asked in the background for what it sees of everything that may have been written.
 
     None in its place is asked nothing: then what the first client read back stands.
     """
 
-    def __init__(self, witness: OffsetsReader | None, deed: Deed) -> None:
+    def __init__(self, second: OffsetsReader | None, execution: Execution) -> None:
         self._answers: queue.SimpleQueue[Seen | None] = queue.SimpleQueue()
-        if witness is None:
+        if second is None:
             self._answers.put(None)
             return
         groups = {
             group: [entry.change.topic_partition for entry in of_group]
-            for group, of_group in _by_group([e for e in deed.entries if e.outcome in _MAY_BE_THERE]).items()
+            for group, of_group in _by_group([e for e in execution.entries if e.outcome in _MAY_BE_THERE]).items()
         }
-        threading.Thread(target=self._ask, args=(witness, groups), daemon=True).start()
+        threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
         """Wait, and return what it sees of each group, or why it does not; None where it was not asked."""
         return self._answers.get()
 
-    def _ask(self, witness: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
+    def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
         try:
-            seen: Seen = witness.committed_by_group(groups)
+            seen: Seen = second.committed_by_group(groups)
         except Exception as error:  # noqa: BLE001  whatever it is, the write is done, and somebody waits here
             seen = dict.fromkeys(groups, error)
         self._answers.put(seen)
 
 
-def _witnessed(seen: Seen | None, deed: Deed) -> Deed:
+def _witnessed(seen: Seen | None, execution: Execution) -> Execution:
     if seen is None:
-        return deed
+        return execution
     entries: list[Entry] = []
     unseen: dict[str, list[Entry]] = defaultdict(list)
-    for group, of_group in _by_group([entry for entry in deed.entries if entry.settled]).items():
+    for group, of_group in _by_group([entry for entry in execution.entries if entry.settled]).items():
         found = seen.get(group, {})
         if isinstance(found, Exception):
             unseen[str(found)] += of_group
@@ -225,10 +227,10 @@ def _witnessed(seen: Seen | None, deed: Deed) -> Deed:
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
         remark = f"group {some(groups)} was confirmed by one client only: {reason}"
-        deed = deed.remarked(remark)
-        if deed.options.witness == "required":
+        execution = execution.remarked(remark)
+        if execution.options.witness == "required":
             entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
-    return deed.updated(entries)
+    return execution.updated(entries)
 
 
 def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from migrate_groups.model.partitions import ManyTimes
+from migrate_groups.model.partitions import PartitionValue
 
 
 class Answer(StrEnum):
@@ -15,7 +15,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class WriteAnswer(ManyTimes, frozen=True, kw_only=True):
+class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
     """The answer for one partition, with the name of Kafka's error where there is one."""
 
     answer: Answer

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 
-class ManyTimes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A value that there is one of for every partition: made in a seventh of a dataclass's time (measured).
 
     It never refers to itself, which is what the garbage collector would look for.
     """
 
 
-class TopicPartition(ManyTimes, frozen=True, order=True, kw_only=False):
+class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
     """A partition of a topic; sorts by topic, then partition, and unpacks into them."""
 
     topic: str
@@ -29,7 +29,7 @@ class TopicPartition(ManyTimes, frozen=True, order=True, kw_only=False):
         yield self.partition
 
 
-class CommittedOffset(ManyTimes, frozen=True, kw_only=True):
+class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     """What a group has committed for a partition: the next record to read, ``offset >= 0``.
 
     "Nothing committed" is ``None`` in place of this, never -1: kafka-python would write a negative offset without
@@ -45,14 +45,14 @@ class CommittedOffset(ManyTimes, frozen=True, kw_only=True):
             raise ValueError(f"a committed offset is never negative: {self.offset}")
 
 
-class LogBounds(ManyTimes, frozen=True, kw_only=True):
+class LogRange(PartitionValue, frozen=True, kw_only=True):
     """The ends of a partition's log: the first record that is still there, and the offset that the next will get."""
 
     start: int
     end: int
 
 
-class StampedOffset(ManyTimes, frozen=True, kw_only=True):
+class OffsetAndTimestamp(PartitionValue, frozen=True, kw_only=True):
     """A record's offset and timestamp, in milliseconds since 1970 (its producer's, or LogAppendTime, KIP-32)."""
 
     offset: int
@@ -61,3 +61,7 @@ class StampedOffset(ManyTimes, frozen=True, kw_only=True):
 
 # What a group has committed for each of some partitions; ``None`` where that is nothing.
 CommittedOffsets = Mapping[TopicPartition, CommittedOffset | None]
+
+
+# The record that was found for each partition; ``None`` where there is none.
+Timestamps = Mapping[TopicPartition, OffsetAndTimestamp | None]

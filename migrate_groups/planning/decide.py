@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from migrate_groups.model.partitions import CommittedOffset, LogBounds, ManyTimes
+from migrate_groups.model.partitions import CommittedOffset, LogRange, PartitionValue
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, sorted_changes
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin, Wanted, absent
 
 
-class Decision(ManyTimes, frozen=True, kw_only=True):
+class Decision(PartitionValue, frozen=True, kw_only=True):
     """What a target group shall have committed for a partition, and why.
 
     before: what it has. after: what it shall have, whatever it has now; None: nothing is written. raised_from: the
@@ -72,7 +72,7 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
     return Decision(wanted=wanted, before=before, after=after, raised_from=raised_from, stays=stays)
 
 
-def _start(wanted: Wanted, bounds: LogBounds | None, options: WriteOptions) -> int | None:
+def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> int | None:
     """Return where a target shall start, before it is looked whether the log has that offset yet."""
     if wanted.offset is not None:
         return wanted.offset

@@ -48,11 +48,11 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     Partitions that were added to its topics since are no difference, nor is a commit that the source group has made on
     one of them by now, nor a partition that was taken back and is moved again. Empty where there is nothing to resume.
     """
-    deed = receipt.hand_over
-    if deed is None:
+    execution = receipt.hand_over
+    if execution is None:
         return []
-    origins = deed.origins()
-    known = {entry.change.order for entry in deed.entries}
+    origins = execution.origins()
+    known = {entry.change.order for entry in execution.entries}
     taken_back = {order for order, lane in receipt.lanes.items() if lane.state in (State.UNDONE, State.HANDED_BACK)}
     changes = tuple(
         _with_source(change, origins.get(change.order[:2], frozenset()))
@@ -60,9 +60,9 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         if change.order in known or (change.order[:2] not in origins and change.order not in taken_back)
     )
     then = Plan(
-        cluster_id=deed.cluster_id,
-        options=deed.options,
-        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in deed.entries),
+        cluster_id=execution.cluster_id,
+        options=execution.options,
+        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in execution.entries),
         checks=(),
     )
     return intent_differences(then, replace(now, changes=changes))

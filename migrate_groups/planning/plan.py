@@ -11,7 +11,7 @@ from functools import cached_property
 import msgspec
 from msgspec import structs
 
-from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import counted, some
 
@@ -25,7 +25,7 @@ class Action(StrEnum):
     UNCHANGED = "unchanged"
 
 
-class Change(ManyTimes, frozen=True, kw_only=True):
+class Change(PartitionValue, frozen=True, kw_only=True):
     """One partition of one group: what is committed now, and what will be. None: nothing is committed.
 
     source_group: the group that hands over; None where the offset is simply set. source_committed: what that group had

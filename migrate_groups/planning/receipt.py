@@ -1,4 +1,4 @@
-"""The receipt: the record of a run. Each write to the cluster is a deed in it, with the pre-image of each partition."""
+"""The receipt: the record of a run. Each write to the cluster is an execution in it, with each pre-image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cached_property
 from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
-from migrate_groups.model.partitions import CommittedOffset, ManyTimes
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice, after, step
@@ -32,7 +32,7 @@ class Outcome(StrEnum):
     NOT_ATTEMPTED = "not attempted"
 
 
-class Entry(ManyTimes, frozen=True, kw_only=True):
+class Entry(PartitionValue, frozen=True, kw_only=True):
     """One change (its ``before`` is the pre-image), its outcome, the number of attempts, and why it failed.
 
     own: offsets that interrupted earlier runs of this migration wrote, or may have written, and what this run wrote
@@ -67,11 +67,11 @@ class Entry(ManyTimes, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deed:
+class Execution:
     """One write to the cluster, with one entry for each change of its plan, in the plan's order.
 
-    number: counts the deeds of a receipt from 1; clocks jump, so that no time orders them. topic_ids: by topic, as far
-    as known (KIP-516); a way back refuses a topic that was created again. moved: what a group that must no longer
+    number: counts the executions of a receipt from 1; clocks jump, so that no time orders them. topic_ids: by topic, as
+    far as known (KIP-516); a way back refuses a topic that was created again. moved: what a group that must no longer
     consume did after its offsets were read; those records are processed twice. remarks: what a person must know
     besides, for instance that one client alone confirmed.
     """
@@ -89,9 +89,9 @@ class Deed:
     remarks: tuple[str, ...] = ()
 
     @staticmethod
-    def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Deed:
-        """Return the deed of a plan before its first request."""
-        return Deed(
+    def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
+        """Return the execution of a plan before its first request."""
+        return Execution(
             number=number,
             verb=verb,
             cluster_id=plan.cluster_id,
@@ -109,8 +109,8 @@ class Deed:
             ),
         )
 
-    def resuming(self, earlier: Mapping[Order, Entry]) -> Deed:
-        """Return the deed as the continuation of what earlier runs of the same migration wrote.
+    def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
+        """Return the execution as the continuation of what earlier runs of the same migration wrote.
 
         What those runs asked for keeps its pre-image: the offset that is committed now may be such a run's own write,
         also where it was killed before it could record that. What is in place is unknown until it is read back, and is
@@ -135,19 +135,19 @@ class Deed:
             if entry.change.source_group in (None, source)
         )
 
-    def updated(self, entries: Iterable[Entry]) -> Deed:
-        """Return the deed with these entries in place of its own for the same partitions."""
+    def updated(self, entries: Iterable[Entry]) -> Execution:
+        """Return the execution with these entries in place of its own for the same partitions."""
         new = {entry.change.order: entry for entry in entries}
         if not new:
             return self
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
-    def remarked(self, remark: str) -> Deed:
-        """Return the deed with this remark added, once."""
+    def remarked(self, remark: str) -> Execution:
+        """Return the execution with this remark added, once."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
-    def with_moved(self, reasons: Iterable[str]) -> Deed:
-        """Return the deed with these reasons added, each once."""
+    def with_moved(self, reasons: Iterable[str]) -> Execution:
+        """Return the execution with these reasons added, each once."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def count(self) -> Mapping[Outcome, int]:
@@ -174,14 +174,14 @@ class Deed:
 class Lane:
     """One partition of a target group in the record of a run.
 
-    entry: of the hand-over that counts, the last one. sources: the groups that handed over its topic. deed: the number
-    of the deed that set the state. left: the target's committed offset when it was handed back.
+    entry: of the hand-over that counts, the last one. sources: the groups that handed over its topic. execution: the
+    number of the one that set the state. left: the target's committed offset when it was handed back.
     """
 
     state: State
     entry: Entry
     sources: frozenset[str]
-    deed: int
+    execution: int
     left: CommittedOffset | None = None
 
     def step(self, verb: Verb) -> Step:
@@ -195,34 +195,34 @@ class Lane:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The deeds of a run, the oldest first, and what follows from them for each partition."""
+    """The executions of a run, the oldest first, and what follows from them for each partition."""
 
-    deeds: tuple[Deed, ...] = ()
+    executions: tuple[Execution, ...] = ()
 
     @cached_property
     def lanes(self) -> Mapping[Order, Lane]:
-        """The partitions of the target groups, by group, topic and partition, folded from the deeds."""
+        """The partitions of the target groups, by group, topic and partition, folded from the executions."""
         lanes: dict[Order, Lane] = {}
-        for deed in self.deeds:
-            fold = _fold_hand_over if deed.verb is Verb.HAND_OVER else _fold_way_back
-            fold(lanes, deed)
+        for execution in self.executions:
+            fold = _fold_hand_over if execution.verb is Verb.HAND_OVER else _fold_way_back
+            fold(lanes, execution)
         return lanes
 
     @cached_property
-    def hand_over(self) -> Deed | None:
+    def hand_over(self) -> Execution | None:
         """The hand-over that a `migrate` resumes: what is written, or being written, and was not taken back since."""
-        deeds = [deed for deed in self.deeds if deed.verb is Verb.HAND_OVER]
+        executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
         if not going_on:
             return None
         refused = {
             order: lane
             for order, lane in self.lanes.items()
-            if lane.state is State.NEW and lane.deed == deeds[-1].number
+            if lane.state is State.NEW and lane.execution == executions[-1].number
         }
-        return replace(deeds[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
+        return replace(executions[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
 
-    def to_judge(self) -> Deed:
+    def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.
 
         Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or all was taken
@@ -238,9 +238,9 @@ class Receipt:
         judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
         if not judged:
             raise Refused("nothing to judge: this run wrote nothing")
-        last = max(deed.number for deed in self.deeds if deed.verb is Verb.HAND_OVER)
-        judged |= {order: lane for order, lane in self.lanes.items() if lane.deed == last}
-        return replace(self.deeds[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
+        last = max(execution.number for execution in self.executions if execution.verb is Verb.HAND_OVER)
+        judged |= {order: lane for order, lane in self.lanes.items() if lane.execution == last}
+        return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb is refused, by state with its partitions; empty where the record allows it."""
@@ -252,28 +252,28 @@ class Receipt:
         steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
-    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Deed:
-        """Return the deed of a plan before its first request: a new one, or the last one where that is resumed."""
-        deed = Deed.of(plan, started_at, verb, number=len(self.deeds) + 1)
-        resumed = self.deeds[-1] if self.deeds and self.deeds[-1].verb is verb else None
+    def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
+        """Return the execution of a plan before its first request: a new one, or the last one where that is resumed."""
+        execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
+        resumed = self.executions[-1] if self.executions and self.executions[-1].verb is verb else None
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
         if earlier is None:
-            return deed
-        deed = deed.resuming({entry.change.order: entry for entry in earlier.entries})
+            return execution
+        execution = execution.resuming({entry.change.order: entry for entry in earlier.entries})
         if resumed is None:
-            return deed
-        planned = {entry.change.order for entry in deed.entries}
+            return execution
+        planned = {entry.change.order for entry in execution.entries}
         kept = [
             entry
             for entry in resumed.entries
             if entry.change.order not in planned and (entry.settled or verb is Verb.HAND_OVER)
         ]
-        entries = sorted((*deed.entries, *kept), key=lambda entry: entry.change.order)
-        return replace(deed, number=resumed.number, entries=tuple(entries))
+        entries = sorted((*execution.entries, *kept), key=lambda entry: entry.change.order)
+        return replace(execution, number=resumed.number, entries=tuple(entries))
 
-    def with_deed(self, deed: Deed) -> Receipt:
-        """Return the receipt with this deed added, or in place of the one with its number."""
-        return Receipt((*self.deeds[: deed.number - 1], deed, *self.deeds[deed.number :]))
+    def with_execution(self, execution: Execution) -> Receipt:
+        """Return the receipt with this execution added, or in place of the one with its number."""
+        return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return what this run wrote to each partition of a target, or may have written, and what it left there."""
@@ -300,7 +300,7 @@ class Receipt:
 
 
 NOTHING_WRITTEN = Receipt()
-"""The record of a run before its first deed."""
+"""The record of a run before its first execution."""
 
 
 def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
@@ -311,36 +311,36 @@ def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
     return states
 
 
-def _fold_hand_over(lanes: dict[Order, Lane], deed: Deed) -> None:
-    origins = deed.origins()
-    for entry in deed.entries:
+def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
+    origins = execution.origins()
+    for entry in execution.entries:
         change = entry.change
         # What the brokers refused leaves the state as it was; an offset that was in place for a moment was handed over.
         if entry.outcome is Outcome.REFUSED:
             state = State.HANDED_OVER if entry.own else State.NEW
         else:
-            state = after(deed.verb, settled=entry.settled)
+            state = after(execution.verb, settled=entry.settled)
         sources = origins[change.group, change.topic]
-        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, deed=deed.number)
+        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, execution=execution.number)
 
 
-def _fold_way_back(lanes: dict[Order, Lane], deed: Deed) -> None:
+def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
     of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
     for order in lanes:
         of_partition[order[1:]].append(order)
-    for entry in deed.entries:
+    for entry in execution.entries:
         change = entry.change
         if entry.outcome is Outcome.REFUSED:
             continue
-        state = after(deed.verb, settled=entry.settled)
-        if deed.verb is Verb.HAND_BACK:
+        state = after(execution.verb, settled=entry.settled)
+        if execution.verb is Verb.HAND_BACK:
             order = (change.source_group or "", change.topic, change.partition)
-            lane = lanes.get(order) or _added_since(change, deed.number)
-            lanes[order] = replace(lane, state=state, deed=deed.number, left=change.source_committed)
+            lane = lanes.get(order) or _added_since(change, execution.number)
+            lanes[order] = replace(lane, state=state, execution=execution.number, left=change.source_committed)
             continue
         for order in of_partition[change.topic, change.partition]:
-            if _is_about(change, deed.verb, order, lanes[order]):
-                lanes[order] = replace(lanes[order], state=state, deed=deed.number)
+            if _is_about(change, execution.verb, order, lanes[order]):
+                lanes[order] = replace(lanes[order], state=state, execution=execution.number)
 
 
 def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
@@ -352,11 +352,11 @@ def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
     return change.group in lane.sources
 
 
-def _added_since(change: Change, deed: int) -> Lane:
+def _added_since(change: Change, execution: int) -> Lane:
     """Return the lane of a partition that was added to a handed-over topic after the hand-over."""
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
     entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
-    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), deed=deed)
+    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), execution=execution)
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:

@@ -1,6 +1,6 @@
 """The life of a run: what each verb may do with a partition, given what the verbs before it did.
 
-The receipt records the deeds; `migrate_groups.planning.receipt` folds them into one state for each partition of a
+The receipt records the executions; `migrate_groups.planning.receipt` folds them into one state for each partition of a
 target. The record only forbids: whatever it allows, the brokers must show as well. The table is in docs/runs.md.
 """
 
@@ -19,7 +19,7 @@ class Verb(StrEnum):
 
 
 class State(StrEnum):
-    """What the record of a run says of one partition of a target group. Those in -ing belong to an open deed."""
+    """What the record of a run says of one partition of a target group. Those in -ing belong to an open execution."""
 
     NEW = "new"
     WRITING = "writing"
@@ -87,7 +87,7 @@ def step(state: State, verb: Verb) -> Step:
 
 
 def after(verb: Verb, *, settled: bool) -> State:
-    """Return the state that a deed leaves a partition in: ``settled`` once it was read back as asked for."""
+    """Return the state that an execution leaves a partition in: ``settled`` once it was read back as asked for."""
     return (_DONE if settled else _OPEN)[verb]
 
 

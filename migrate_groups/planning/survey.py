@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, LogBounds, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ClusterFacts:
     """What stays as it is over a cut-over, so that it is asked for once, before any downtime.
 
     principal: who asks. permissions: theirs on every group and topic involved; None where the brokers don't say.
@@ -40,5 +40,5 @@ class Survey:
     groups: Mapping[str, GroupDescription]
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
     topics: Mapping[str, TopicDescription]
-    bounds: Mapping[TopicPartition, LogBounds]
-    surroundings: Surroundings
+    bounds: Mapping[TopicPartition, LogRange]
+    cluster_facts: ClusterFacts

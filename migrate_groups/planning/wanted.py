@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.survey import Survey
 from migrate_groups.snapshots.snapshot import Row
 
@@ -28,7 +28,7 @@ class Origin(StrEnum):
     """The file does not have the partition, which its topic has."""
 
 
-class Wanted(ManyTimes, frozen=True, kw_only=True):
+class Wanted(PartitionValue, frozen=True, kw_only=True):
     """A partition that a target group is to get.
 
     group: the target. source_group: the one that hands over; None where the offset is simply set. committed: whole, as

@@ -13,7 +13,7 @@ from zipfile import is_zipfile
 from filelock import FileLock
 
 from migrate_groups.errors import ClusterUnavailable, UsageError
-from migrate_groups.sandbox.ivy import Ivy, Progress
+from migrate_groups.sandbox.ivy import FetchProgress, Ivy
 from migrate_groups.sandbox.java import Java
 
 _COMPLETE = "complete.json"
@@ -31,7 +31,7 @@ class Fetch:
 
     java: Java
     mirror: str | None = None
-    report: Callable[[Progress], None] = lambda progress: None
+    report: Callable[[FetchProgress], None] = lambda progress: None
 
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
         """Return the jars in ``folder``, retrieved if they are not all there; ``what`` is their name in errors.
@@ -54,7 +54,7 @@ class Fetch:
         """Retrieve all jars beside ``folder``, and give them its name when all are there."""
         work = folder.with_name(f"{folder.name}.partial")
         work.mkdir(exist_ok=True)
-        self.report(Progress())
+        self.report(FetchProgress())
         new = Path(tempfile.mkdtemp(prefix="jars-", dir=work))
         _check(new, what, retrieve(Ivy(java=self.java, folder=work, mirror=self.mirror, report=self.report), new))
         sizes = {jar.name: jar.stat().st_size for jar in new.glob("*.jar")}

@@ -35,7 +35,7 @@ _REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class FetchProgress:
     """How far a fetch is, in jars. ``found`` still grows while Ivy follows dependencies."""
 
     found: int = 0
@@ -52,7 +52,7 @@ class Ivy:
     java: Java
     folder: Path
     mirror: str | None
-    report: Callable[[Progress], None]
+    report: Callable[[FetchProgress], None]
     found: int = 0
     downloaded: int = 0
 
@@ -86,7 +86,7 @@ class Ivy:
                     said.append(line)
                     self.found += line.startswith("\tfound ")
                     self.downloaded += line.startswith("\t[SUCCESSFUL ]")
-                    self.report(Progress(found=self.found, downloaded=self.downloaded))
+                    self.report(FetchProgress(found=self.found, downloaded=self.downloaded))
             except BaseException:
                 process.kill()
                 raise

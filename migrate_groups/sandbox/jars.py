@@ -12,7 +12,7 @@ from platformdirs import user_cache_path
 
 from migrate_groups.errors import UsageError
 from migrate_groups.sandbox.fetch import Fetch
-from migrate_groups.sandbox.ivy import Ivy, Progress
+from migrate_groups.sandbox.ivy import FetchProgress, Ivy
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
@@ -47,7 +47,7 @@ def fetch_jars(
     cache: Path,
     version: str = DEFAULT_VERSION,
     mirror: str | None = None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
     """Return the jars below ``cache``, fetched if they are not there yet (see `Fetch`).
 

@@ -46,7 +46,7 @@ def end_of_log(log: str) -> str:
     return f"its log says: {' | '.join(errors[:3] or told[-3:])}" if told else "its log is empty"
 
 
-class Kept:
+class KeptServer:
     """What a keeper keeps. Everything it says is heard once."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -95,7 +95,7 @@ class Kept:
 
 
 @contextmanager
-def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[Kept]:
+def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
     """Have two commands run, one after the other, in a new folder with these files, until the block is left."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],
@@ -105,7 +105,7 @@ def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[st
         encoding="utf-8",
         start_new_session=True,
     )
-    kept = Kept(process)
+    kept = KeptServer(process)
     try:
         kept._send(json.dumps({"files": dict(files), "prepare": prepare, "serve": serve}) + "\n")
         yield kept

@@ -20,7 +20,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.keeper import LOG
-from migrate_groups.sandbox.kept import Ended, Kept, Started, end_of_log, keep
+from migrate_groups.sandbox.kept import Ended, KeptServer, Started, end_of_log, keep
 from migrate_groups.sandbox.properties import server_properties
 
 HOST = "127.0.0.1"
@@ -47,7 +47,7 @@ class Node:
     listeners: Mapping[str, str]
     cluster_id: str
     folder: Path
-    kept: Kept
+    kept: KeptServer
 
     @property
     def pid(self) -> int:
@@ -178,7 +178,7 @@ def run_nodes(
         yield nodes
 
 
-def _formatted(kept: Kept, deadline: float, timeout: float) -> Path:
+def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Return the folder of a Kafka that has been started."""
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case Started(folder=folder):
@@ -216,7 +216,7 @@ def _await_answer(node: Node, deadline: float) -> None:
         raise ClusterUnavailable(f"Kafka was started and gave no answer ({end_of_log(log)})") from error
 
 
-def _check_alive(kept: Kept) -> None:
+def _check_alive(kept: KeptServer) -> None:
     match kept.hear(0):
         case Ended(log=log) as end if "Address already in use" in log:
             raise PortTaken(f"Kafka found its port taken ({end})")

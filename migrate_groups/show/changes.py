@@ -12,17 +12,17 @@ from migrate_groups.text import counted
 
 def cells(change: Change) -> tuple[str, str, str]:
     """Return the offset before and after, ``-`` where nothing is committed, and what is done: ``move +1,200``."""
-    deed: str = change.action
+    execution: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
-        deed = f"move {change.after.offset - change.before.offset:+,}"
-    return _offset(change.before), _offset(change.after), deed
+        execution = f"move {change.after.offset - change.before.offset:+,}"
+    return _offset(change.before), _offset(change.after), execution
 
 
 def tally(changes: Iterable[Change]) -> str:
     """Return ``9 partitions (6 create, 3 unchanged)``."""
     counts = Counter(change.action for change in changes)
-    deeds = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
-    return f"{counted(counts.total(), 'partition')} ({deeds or 'nothing to do'})"
+    executions = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
+    return f"{counted(counts.total(), 'partition')} ({executions or 'nothing to do'})"
 
 
 def _offset(committed: CommittedOffset | None) -> str:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from migrate_groups.migration.watch import Progress, TopicProgress
+from migrate_groups.migration.watch import TopicProgress, WatchProgress
 from migrate_groups.show.tables import table as new_table
 from migrate_groups.snapshots.rewind import Decision, Note
 from migrate_groups.snapshots.times import span_in_words
@@ -44,7 +44,7 @@ def decisions(decided: Sequence[Decision]) -> RenderableType:
     return Group(table, *more, Text(f"{counted(len(decided), 'partition')}, {replayed:,} to replay{words}"))
 
 
-def progress_rows(progress: Progress) -> tuple[TopicProgress, ...]:
+def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
     """Return what a person is shown: each topic, or all of them as one where there are too many, and the sum."""
     if len(progress.topics) == 1:
         return progress.topics
@@ -70,7 +70,7 @@ def bars(console: Console) -> Bars:
     )
 
 
-def update(shown: Bars, tasks: dict[str, TaskID], progress: Progress) -> None:
+def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
     """Show how far each topic has come; ``tasks`` are the bars that are there already."""
     for topic in progress_rows(progress):
         if topic.topic not in tasks:

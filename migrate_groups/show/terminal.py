@@ -11,7 +11,7 @@ from rich.text import Text
 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.plan import Plan, Verdict
-from migrate_groups.planning.receipt import Deed, Outcome
+from migrate_groups.planning.receipt import Execution, Outcome
 from migrate_groups.show import changes as in_words
 from migrate_groups.show.tables import cell
 from migrate_groups.show.tables import table as new_table
@@ -86,16 +86,18 @@ def checks(plan: Plan) -> Table:
     return table
 
 
-def deed(deed: Deed) -> RenderableType:
+def execution(execution: Execution) -> RenderableType:
     """Return how many partitions had each outcome, the failed ones with their reason, and the remarks."""
-    counts = deed.count()
+    counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
-    lines: list[RenderableType] = [Text(f"{counted(len(deed.entries), 'partition')}: {summary or 'nothing to do'}")]
-    if deed.failed:
+    lines: list[RenderableType] = [
+        Text(f"{counted(len(execution.entries), 'partition')}: {summary or 'nothing to do'}")
+    ]
+    if execution.failed:
         table = new_table("group", "topic", partition=">", outcome="<", reason="<")
-        for entry in deed.failed[:_MOST_ROWS]:
+        for entry in execution.failed[:_MOST_ROWS]:
             change = entry.change
             table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
-    lines.extend(Text(one_line(remark), style="yellow") for remark in (*deed.moved, *deed.remarks))
+    lines.extend(Text(one_line(remark), style="yellow") for remark in (*execution.moved, *execution.remarks))
     return Group(*lines)

@@ -15,7 +15,7 @@ from typing import assert_never
 from msgspec import structs
 
 from migrate_groups.errors import Refused
-from migrate_groups.model.partitions import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.rewind_targets import (
     PastEnd,
     ShiftBy,
@@ -47,7 +47,7 @@ class Decision:
     """Where one partition is set to. ``offset`` None: it is left to the new group's auto.offset.reset."""
 
     row: Row
-    bounds: LogBounds
+    bounds: LogRange
     offset: int | None
     note: Note | None = None
     detail: str = ""
@@ -59,7 +59,7 @@ class Decision:
 
 
 def decide(
-    row: Row, bounds: LogBounds, target: Target, found: StampedOffset | None = None, past_end: PastEnd = "end"
+    row: Row, bounds: LogRange, target: Target, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> Decision:
     """Return where a partition is set to; ``found`` is the first record at or after the time of a `ToTime`."""
     match target:
@@ -104,9 +104,9 @@ def rewound(decision: Decision, target: Target) -> Row:
 
 def decide_all(
     rows: Sequence[Row],
-    bounds: Mapping[TopicPartition, LogBounds],
+    bounds: Mapping[TopicPartition, LogRange],
     target: Target,
-    found: Mapping[TopicPartition, StampedOffset | None],
+    found: Mapping[TopicPartition, OffsetAndTimestamp | None],
     *,
     past_end: PastEnd = "end",
     strict: bool = False,
@@ -126,7 +126,7 @@ def decide_all(
     return decisions
 
 
-def _at_time(row: Row, bounds: LogBounds, moment: int, found: StampedOffset | None, past_end: PastEnd) -> Decision:
+def _at_time(row: Row, bounds: LogRange, moment: int, found: OffsetAndTimestamp | None, past_end: PastEnd) -> Decision:
     if bounds.start == bounds.end:
         detail = f"no records are left: the log starts at {bounds.start}" if bounds.start else "no records"
         return Decision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail=detail)
@@ -147,7 +147,7 @@ def _at_time(row: Row, bounds: LogBounds, moment: int, found: StampedOffset | No
     return Decision(row=row, bounds=bounds, offset=offset)
 
 
-def _clamped(row: Row, bounds: LogBounds, wanted: int) -> Decision:
+def _clamped(row: Row, bounds: LogRange, wanted: int) -> Decision:
     offset = max(bounds.start, min(wanted, bounds.end))
     if offset == wanted:
         return Decision(row=row, bounds=bounds, offset=offset)

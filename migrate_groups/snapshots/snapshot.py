@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.model.partitions import CommittedOffset, ManyTimes, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.text import some
 
 SCHEMA = pa.schema(
@@ -44,7 +44,7 @@ OLDEST_UNCONSUMED = pa.field("oldest_unconsumed_at", pa.timestamp("us", tz="UTC"
 _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
 
 
-class Row(ManyTimes, frozen=True, kw_only=False):
+class Row(PartitionValue, frozen=True, kw_only=False):
     """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order, and `OLDEST_UNCONSUMED`.
 
     offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group

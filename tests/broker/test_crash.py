@@ -14,7 +14,7 @@ APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json"
 
 def entries(path, verb: str = "hand-over") -> list[tuple]:
     receipt = json.loads(path.read_text())
-    last = max(deed["number"] for deed in receipt["deeds"] if deed["verb"] == verb)
+    last = max(deed["number"] for deed in receipt["executions"] if deed["verb"] == verb)
     return [
         (entry["outcome"], entry["topic"], entry["partition"], entry["before"], entry["after"])
         for entry in receipt["entries"]

@@ -12,7 +12,7 @@ import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
@@ -182,11 +182,11 @@ def test_the_end_of_a_log_that_an_unclean_election_has_cut_is_read_anew(brokers)
     brokers.produce({partition: [f"lost-{number}" for number in range(10)]})
     brokers.flush()
     with closing(KafkaPythonWriter(ClientConfig(bootstrap_servers=brokers.bootstrap_servers, timeout=60))) as reader:
-        assert reader.log_bounds([partition]) == {partition: LogBounds(start=0, end=20)}
+        assert reader.log_ranges([partition]) == {partition: LogRange(start=0, end=20)}
         first.kill()
         second.start()
         until(lambda: brokers.leader(partition) == second.node_id, seconds=60)
-        assert reader.log_bounds([partition], {partition: 20}) == {partition: LogBounds(start=0, end=10)}
+        assert reader.log_ranges([partition], {partition: 20}) == {partition: LogRange(start=0, end=10)}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonReader
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration import stop
 from migrate_groups.migration.stop import Wait, prove_stopped
 from tests.support.clock import FakeClock
@@ -44,7 +44,7 @@ def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
     looks = 0
 
     with (
-        closing(Witness(config)) as second,
+        closing(SecondClient(config)) as second,
         closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
     ):
 

@@ -29,7 +29,7 @@ from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.hold import _Member, hold
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -50,7 +50,7 @@ def config(bootstrap_servers: str) -> ClientConfig:
 @pytest.fixture
 def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
     """The tool's own client, which tells how the coordinator describes a group."""
-    with closing(Witness(config)) as witness, closing(
+    with closing(SecondClient(config)) as witness, closing(
         KafkaPythonWriter(config, describe_members=witness.describe_group)
     ) as writer:  # fmt: skip
         yield writer
@@ -162,7 +162,7 @@ def test_group_is_held_once(config, world, cluster):
 def test_held_group_is_described_and_read_by_others(config, world, cluster):
     """While held, the group is Stable with the holder alone, and both clients read its committed offsets."""
     group, partition = stopped_group(world)
-    with hold(config, group) as held, closing(Witness(config)) as witness:
+    with hold(config, group) as held, closing(SecondClient(config)) as witness:
         description = cluster.describe_group(group)
         assert (description.state, description.protocol_type) == ("Stable", HOLD_PROTOCOL_TYPE)
         assert [member.member_id for member in description.members] == [held.member_id]

@@ -363,7 +363,7 @@ def test_rollback_restores_the_pre_image(cli, world):
     assert "4 partitions: 4 confirmed" in done.stdout
     assert world.committed(old.pay_group) == {first: 1}
     assert world.committed(old.find_group) == {}
-    assert outcomes(cli, deed=2) == {"confirmed"}
+    assert outcomes(cli, execution=2) == {"confirmed"}
     assert "is rolled back already" in cli("rollback", "split.toml.run", "--yes").stderr
 
 

@@ -12,14 +12,14 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
 from migrate_groups.snapshots.regroup import name_groups
 
 
@@ -31,11 +31,11 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
         world.commit(group, TopicPartition(topic, 0), 3)
     config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
     file = ReceiptFile(tmp_path / "receipt.json", NOTHING_WRITTEN)
-    with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
+    with closing(SecondClient(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
         plan = make_plan(writer, named, WriteOptions(settle=0))
         world.delete_topic(deleted)
-        deed = write(writer, witness, Deed.of(plan, clock.now()), file.record)
+        deed = write(writer, witness, Execution.of(plan, clock.now()), file.record)
     assert {entry.change.topic: (entry.outcome, entry.error) for entry in deed.entries} == {
         kept: (Outcome.CONFIRMED, ""),
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -43,4 +43,4 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
     assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
     assert receipt_json.load(file.path) == file.receipt == Receipt((deed,))
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
-        Ended(deed=deed, receipt=file.receipt, path=file.path).check()
+        Ended(execution=deed, receipt=file.receipt, path=file.path).check()

@@ -17,7 +17,7 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable, MissingDependency, UsageError
 from migrate_groups.sandbox.archive import archive_options
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.ivy import Progress
+from migrate_groups.sandbox.ivy import FetchProgress
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, jars_of_distribution
 from migrate_groups.sandbox.java import Java, find_java
 from tests.support.cli import Cli
@@ -87,12 +87,12 @@ def test_java_that_is_missing_is_one_line(tmp_path: Path):
 
 def test_all_of_kafka_is_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
     """The jars are Kafka's, its tools', and a log that fits; progress ends at all of them; they are fetched once."""
-    steps: list[Progress] = []
+    steps: list[FetchProgress] = []
     kafka = fetch(steps.append)
     assert [jar.name for jar in kafka.jars] == ALL_JARS
     assert sorted(name for name in repository.sent if name.endswith(".jar")) == ALL_JARS
-    assert steps[0] == Progress()
-    assert steps[-1] == Progress(found=5, downloaded=5)
+    assert steps[0] == FetchProgress()
+    assert steps[-1] == FetchProgress(found=5, downloaded=5)
     repository.sent.clear()
     steps.clear()
     assert fetch(steps.append) == kafka

@@ -13,7 +13,7 @@ import pytest
 from migrate_groups.kafka import second_client as witness_module
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
@@ -82,7 +82,7 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
-    with closing(Witness(config)) as witness:
+    with closing(SecondClient(config)) as witness:
         assert witness.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
         process = Path(f"/proc/{witness._child._process.pid}")
         assert b"second_client_process" in (process / "cmdline").read_bytes()

@@ -13,7 +13,7 @@ from kafka.protocol.admin import DescribeGroupsResponse
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonReader
-from migrate_groups.migration.take import look_at
+from migrate_groups.migration.take import observe
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
 from tests.support.planning import connected
@@ -224,7 +224,7 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
     assert f"{partition} 4 → 6 (2 records)" in err
     receipt = json.loads((cli.folder / f"s.csv.{group}-new.receipt.json").read_text())
     assert receipt["entries"][0]["outcome"] == "confirmed"
-    assert len(receipt["deeds"][0]["moved"]) == 1
+    assert len(receipt["executions"][0]["moved"]) == 1
 
 
 @NEEDS_TRANSACTIONS
@@ -244,7 +244,7 @@ def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
             with pytest.raises(Refused, match=f"pending transactional commits on {partition};"):
                 client.committed(group, [partition])
         producer.commit_transaction()
-        look = look_at(client, client.describe_group(group), frozenset)
+        look = observe(client, client.describe_group(group), frozenset)
     assert {partition.partition: each and each.offset for partition, each in look.committed.items()} == {
         0: 4,
         1: 6,

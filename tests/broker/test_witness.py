@@ -36,10 +36,10 @@ def crashes(monkeypatch) -> list[int]:
 
 @pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
 def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
-    """After a crash between two questions, or with one, the same `Witness` answers, from a new process."""
+    """After a crash between two questions, or with one, the same `SecondClient` answers, from a new process."""
     partition = TopicPartition(world.create_topic(), 0)
     world.commit("crash", partition, 7)
-    with closing(witness.Witness(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
+    with closing(witness.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
         first = second.committed("crash", [partition])
         crashes.append(crash)
         assert second.committed("crash", [partition]) == first
@@ -50,7 +50,7 @@ def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
 
 
 def remarks(here) -> list[str]:
-    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["deeds"][0]["remarks"]
+    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["executions"][0]["remarks"]
 
 
 def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monkeypatch, bootstrap_servers):

@@ -9,7 +9,7 @@ import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
@@ -63,7 +63,7 @@ def world(request: pytest.FixtureRequest):
         return
     config = ClientConfig(bootstrap_servers=request.getfixturevalue("bootstrap_servers"), timeout=20)
     with (
-        closing(Witness(config)) as witness,
+        closing(SecondClient(config)) as witness,
         broker_world(config.bootstrap_servers) as deeds,
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
     ):

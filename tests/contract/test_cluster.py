@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.partitions import CommittedOffset, LogBounds, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 
 
@@ -105,9 +105,9 @@ def test_both_ends_of_the_log(world):
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
     partitions = [TopicPartition(topic, number) for number in (0, 1, 7)] + [TopicPartition("no-such-topic", 0)]
-    assert world.writer.log_bounds(partitions) == {
-        TopicPartition(topic, 0): LogBounds(start=2, end=5),
-        TopicPartition(topic, 1): LogBounds(start=0, end=0),
+    assert world.writer.log_ranges(partitions) == {
+        TopicPartition(topic, 0): LogRange(start=2, end=5),
+        TopicPartition(topic, 1): LogRange(start=0, end=0),
     }
 
 
@@ -117,16 +117,16 @@ def test_an_end_that_is_known_is_not_asked_for(world):
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
     first, second, third = (TopicPartition(topic, number) for number in (0, 1, 7))
-    assert world.writer.log_bounds([first])[first].end == 5
+    assert world.writer.log_ranges([first])[first].end == 5
     world.produce(topic, 0, 2)
     for end in (3, 5):
-        assert world.writer.log_bounds([first, second, third], {first: end, third: 1}) == {
-            first: LogBounds(start=2, end=end),
-            second: LogBounds(start=0, end=0),
+        assert world.writer.log_ranges([first, second, third], {first: end, third: 1}) == {
+            first: LogRange(start=2, end=end),
+            second: LogRange(start=0, end=0),
         }
-    assert world.writer.log_bounds([first, second, third], starts={first: 1, third: 1}) == {
-        first: LogBounds(start=1, end=7),
-        second: LogBounds(start=0, end=0),
+    assert world.writer.log_ranges([first, second, third], starts={first: 1, third: 1}) == {
+        first: LogRange(start=1, end=7),
+        second: LogRange(start=0, end=0),
     }
 
 
@@ -135,10 +135,10 @@ def test_an_end_that_no_leader_has_told_is_asked_for(world):
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)
-    assert world.writer.log_bounds([partition], {partition: 3}) == {partition: LogBounds(start=0, end=5)}
-    assert world.writer.log_bounds([partition], {partition: 9}) == {partition: LogBounds(start=0, end=5)}
-    known = {partition: LogBounds(start=1, end=9)}
-    assert world.writer.log_bounds([partition], {partition: 9}, {partition: 1}) == known
+    assert world.writer.log_ranges([partition], {partition: 3}) == {partition: LogRange(start=0, end=5)}
+    assert world.writer.log_ranges([partition], {partition: 9}) == {partition: LogRange(start=0, end=5)}
+    known = {partition: LogRange(start=1, end=9)}
+    assert world.writer.log_ranges([partition], {partition: 9}, {partition: 1}) == known
 
 
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])

@@ -9,7 +9,7 @@ import pytest
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.time_lag import with_time_lag
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.partitions import CommittedOffset, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_TRANSACTIONS
@@ -34,8 +34,8 @@ def test_the_first_record_at_or_after_a_time(world):
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for number in range(3):
         world.produce(topic, 0, 2, timestamp=T + 1000 * number)
-    second = StampedOffset(offset=2, timestamp=T + 1000)
-    for moment, found in ((T - 5, StampedOffset(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
+    second = OffsetAndTimestamp(offset=2, timestamp=T + 1000)
+    for moment, found in ((T - 5, OffsetAndTimestamp(offset=0, timestamp=T)), (T + 1, second), (T + 1000, second)):
         assert world.writer.offsets_at({full: moment, empty: moment}) == {full: found, empty: None}
     assert world.writer.offsets_at({full: T + 2001}) == {full: None}
 
@@ -59,7 +59,7 @@ def test_deleted_records_are_not_found(world):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
     world.delete_records(topic, 0, 3)
     assert world.writer.offsets_at({TopicPartition(topic, 0): T}) == {
-        TopicPartition(topic, 0): StampedOffset(offset=3, timestamp=T + 3000)
+        TopicPartition(topic, 0): OffsetAndTimestamp(offset=3, timestamp=T + 3000)
     }
 
 
@@ -84,11 +84,11 @@ def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(worl
     partition = TopicPartition(topic, 0)
     world.transact(topic, 0, 2, timestamp=T)
     world.transact(topic, 0, 2, timestamp=T + 1000, commit=False)
-    assert world.writer.log_bounds([partition]) == {partition: LogBounds(start=0, end=6)}
+    assert world.writer.log_ranges([partition]) == {partition: LogRange(start=0, end=6)}
     assert world.writer.offsets_at({partition: T})[partition].offset == 0
     spans = {range(6): 0, range(1, 6): 1, range(2, 6): None, range(3, 5): None, range(6, 6): None}
     for span, offset in spans.items():
-        first = None if offset is None else StampedOffset(offset=offset, timestamp=T)
+        first = None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=T)
         assert world.writer.first_records({partition: span}) == {partition: first}, span
 
 
@@ -101,11 +101,11 @@ def test_last_stable_offsets(world):
     world.produce(topic, 1, 2)
     with world.transaction(topic, 0, 5):
         world.produce(topic, 0, 1)
-        assert world.writer.log_bounds([first]) == {first: LogBounds(start=0, end=9)}
+        assert world.writer.log_ranges([first]) == {first: LogRange(start=0, end=9)}
         asked = [first, second, TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
-        assert world.writer.stable_ends(asked) == {first: 3, second: 2}
-    assert world.writer.stable_ends([first]) == {first: 10}
-    assert world.writer.stable_ends([]) == {}
+        assert world.writer.last_stable_offsets(asked) == {first: 3, second: 2}
+    assert world.writer.last_stable_offsets([first]) == {first: 10}
+    assert world.writer.last_stable_offsets([]) == {}
 
 
 @NEEDS_TRANSACTIONS
@@ -119,7 +119,7 @@ def test_only_records_within_the_span_count(world):
     found = world.writer.first_records({first: range(1, 2), second: range(1, 2)})
     assert (found[first].offset, found[second]) == (1, None)
     found = world.writer.first_records({first: range(1, 2), second: range(1, 4)})
-    assert found[second] == StampedOffset(offset=2, timestamp=T + 5)
+    assert found[second] == OffsetAndTimestamp(offset=2, timestamp=T + 5)
     assert world.writer.first_records({}) == {}
 
 

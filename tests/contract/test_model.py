@@ -16,7 +16,7 @@ from migrate_groups.migration.ways_back import delete_source_offsets, hand_back,
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.receipt import Execution, Receipt
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock
@@ -72,7 +72,7 @@ class Side:
         }
         if plan.refusals(at_the_write=True):
             return verdicts
-        receipt = write(self.writer, self.writer, Deed.of(plan, FakeClock().now()), lambda state: None)
+        receipt = write(self.writer, self.writer, Execution.of(plan, FakeClock().now()), lambda state: None)
         self.receipts.append(Receipt((receipt,)))
         return verdicts, [str(entry.outcome) for entry in receipt.entries], [str(c.action) for c in plan.changes]
 

@@ -9,14 +9,14 @@ import pytest
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import Row, Snapshot
@@ -28,7 +28,7 @@ CLOCK = SystemClock()
 def clients(bootstrap_servers):
     """The client that writes, and the second one that reads back."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
-    with closing(Witness(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
+    with closing(SecondClient(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         yield writer, witness
 
 
@@ -44,15 +44,15 @@ def old_group(world):
     return group, topics
 
 
-def move(clients, taken: Snapshot, new: str) -> Deed:
+def move(clients, taken: Snapshot, new: str) -> Execution:
     """Write a snapshot of a stopped group to a new one."""
     writer, witness = clients
     named = name_groups(taken, [new], fan_out=False, restore=False)
     shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
     refuse_forbidden(shown.refusals(at_the_write=True))
     plan = plan_at_the_write(writer, named, shown, CLOCK)
-    deeds: list[Deed] = []
-    return write(writer, witness, Deed.of(plan, CLOCK.now()), deeds.append)
+    deeds: list[Execution] = []
+    return write(writer, witness, Execution.of(plan, CLOCK.now()), deeds.append)
 
 
 def stands_at(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:

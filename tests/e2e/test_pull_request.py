@@ -190,7 +190,10 @@ def test_a_stopped_group_is_applied_as_reviewed(runner, review, world):
         TopicPartition(change["topic"], change["partition"]): change["after"]["offset"] for change in plan["changes"]
     } == review.committed()
     receipt = json.loads((runner.folder / "plan.json.receipt.json").read_text())
-    assert (receipt["deeds"][0]["intent"], receipt["deeds"][0]["content"]) == (plan["intent"], plan["content"])
+    assert (receipt["executions"][0]["intent"], receipt["executions"][0]["content"]) == (
+        plan["intent"],
+        plan["content"],
+    )
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
 
 

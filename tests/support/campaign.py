@@ -244,7 +244,7 @@ class _Migration:
             if standing:
                 self.found.problems.append(f"exit {code}, and {standing} is written")
             return
-        (deed,) = receipt_json.load(path).deeds
+        (deed,) = receipt_json.load(path).executions
         self.found.one_client_only |= any("one client only" in remark for remark in deed.remarks)
         for entry in deed.entries:
             change = entry.change

@@ -14,7 +14,7 @@ from contextlib import suppress
 from migrate_groups.cli.app import main
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.connection import KafkaConnection
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 
 
 class Steps:
@@ -48,7 +48,7 @@ class Steps:
 if __name__ == "__main__":
     steps = Steps(*map(int, sys.argv[1:4]))
     sys.argv = ["migrate-groups", *sys.argv[4:]]
-    for place, method in ((ReceiptFile, "record"), (KafkaConnection, "_attempt"), (Witness, "_ask")):
+    for place, method in ((ReceiptFile, "record"), (KafkaConnection, "_attempt"), (SecondClient, "_ask")):
         setattr(place, method, steps.around(getattr(place, method)))
     try:
         main()

@@ -12,7 +12,13 @@ from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import (
+    CommittedOffset,
+    CommittedOffsets,
+    LogRange,
+    Timestamps,
+    TopicPartition,
+)
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from tests.support.in_memory_log import Log
@@ -199,13 +205,13 @@ class InMemoryCluster:
                 found[group] = error
         return found
 
-    def log_bounds(
+    def log_ranges(
         self,
         partitions: Collection[TopicPartition],
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogBounds]:
-        """See `GroupReader.log_bounds`."""
+    ) -> Mapping[TopicPartition, LogRange]:
+        """See `GroupReader.log_ranges`."""
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -214,20 +220,20 @@ class InMemoryCluster:
             if not stands:
                 self._ends_told[partition] = log.epoch, log.end
             end = ends[partition] if stands else log.end
-            found[partition] = LogBounds(start=starts.get(partition, log.start), end=end)
+            found[partition] = LogRange(start=starts.get(partition, log.start), end=end)
         return found
 
-    def stable_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.stable_ends`."""
+    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `GroupReader.last_stable_offsets`."""
         return {partition: log.stable_end for partition, log in self._led(partitions)}
 
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """See `GroupReader.offsets_at`."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
-    def first_records(self, spans: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, StampedOffset | None]:
+    def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
         """See `GroupReader.first_records`."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrate_groups.model.partitions import StampedOffset
+from migrate_groups.model.partitions import OffsetAndTimestamp
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Log:
         self.timestamps = {offset: timestamp for offset, timestamp in self.timestamps.items() if offset in span}
         self.unseen &= self.timestamps.keys()
 
-    def first_in(self, span: range) -> StampedOffset | None:
+    def first_in(self, span: range) -> OffsetAndTimestamp | None:
         """Return the first record in a span that a consumer is handed."""
         offset = min((offset for offset in self.timestamps.keys() - self.unseen if offset in span), default=None)
-        return None if offset is None else StampedOffset(offset=offset, timestamp=self.timestamps[offset])
+        return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
-    def first_since(self, timestamp: int) -> StampedOffset | None:
+    def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
         """Return the first record, by offset, of this timestamp or a later one, handed to anybody or not."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
-        return None if offset is None else StampedOffset(offset=offset, timestamp=self.timestamps[offset])
+        return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

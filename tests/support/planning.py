@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration.cut_over import CutOver, Prepared
 from migrate_groups.migration.prepare import make_plan
-from migrate_groups.migration.stop import Progress
+from migrate_groups.migration.stop import StopProgress
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -20,7 +20,7 @@ from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
 
 
-def cut_over(reader, shown: Prepared, clock, progress: Progress = lambda reasons, looks, seconds: None) -> Prepared:
+def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
     """Wait a minute for the stop, and return the final plan."""
     steps = CutOver(reader, shown, clock, wait=60, progress=progress)
     steps.wait_for_stop()
@@ -32,7 +32,7 @@ def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaP
     """Yield the client that plans are made with."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
     with (
-        closing(Witness(config)) as witness,
+        closing(SecondClient(config)) as witness,
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as client,
     ):
         yield client

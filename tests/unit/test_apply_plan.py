@@ -126,7 +126,7 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
     shell(*SAVE, "--on-existing", "forward")
     assert "2 partitions: 2 confirmed" in shell(*APPLY)
     assert shell.stands("new") == [3, 4]
-    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").deeds
+    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
     plan = plan_json.load(shell.folder / "plan.json").plan
     assert (deed.options, deed.content, deed.intent) == (plan.options, plan.content, plan.intent)
     assert deed.options.on_existing == "forward"
@@ -140,7 +140,7 @@ def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
     shell.cluster.commit("new", FIRST, 3)
     shell(*APPLY)
     assert shell.stands("new") == [3, 4]
-    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").deeds
+    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
     assert [entry.outcome for entry in deed.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
 
 

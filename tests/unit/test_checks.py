@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.migration.survey import look_around, survey
+from migrate_groups.migration.survey import read_cluster_facts, survey
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription, Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -175,13 +175,13 @@ def test_brokers_that_do_not_say_what_is_permitted_are_a_warning(cluster, monkey
 
 
 def test_surroundings_are_asked_for_once(cluster, monkeypatch):
-    """What is known of the surroundings is not asked for again: nothing of it costs time within the downtime."""
-    known = look_around(cluster, BOTH)
+    """What is known of the cluster_facts is not asked for again: nothing of it costs time within the downtime."""
+    known = read_cluster_facts(cluster, BOTH)
     for question in ("permissions", "offsets_retention"):
         monkeypatch.setattr(cluster, question, None)
     describe = cluster.describe_topics
     monkeypatch.setattr(cluster, "describe_topics", lambda topics: describe([*topics]))  # not all of them
-    assert survey(cluster, BOTH, known).surroundings is known
+    assert survey(cluster, BOTH, known).cluster_facts is known
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import Snapshot
@@ -59,7 +59,7 @@ def member(name: str, *partitions: TopicPartition) -> Member:
     return Member(member_id=name, client_id=name, host="/h", assignment=frozenset(partitions), subscription=topics)
 
 
-def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Deed | None = None) -> Deed:
+def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Execution | None = None) -> Execution:
     """Cut over while ``deeds`` happen one after the other, one at each look; return the deed."""
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(deeds)
@@ -71,7 +71,7 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Dee
 
 def carry_out(made, plan):
     assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
+    return write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
 
 
 def test_the_plan_shares_out_what_split_does():
@@ -426,7 +426,7 @@ def test_rollback_after_delete_offsets_is_refused():
     plan = delete_source_offsets(made, receipt)
     second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda deed: None)
     with pytest.raises(Refused, match="hand-back sets them again"):
-        plan_rollback(made, receipt.with_deed(second))
+        plan_rollback(made, receipt.with_execution(second))
 
 
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
@@ -490,11 +490,11 @@ def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
     }
     assert made.committed("bill", [INV])[INV].offset == 5
     made.lost = False
-    halfway = receipt.with_deed(deed)
+    halfway = receipt.with_execution(deed)
     again = halfway.begun(Verb.ROLLBACK, plan_rollback(made, halfway), FakeClock().now())
-    done = halfway.with_deed(write(made, made, again, lambda deed: None))
+    done = halfway.with_execution(write(made, made, again, lambda deed: None))
     assert done.is_done(Verb.ROLLBACK)
-    assert len(done.deeds) == 2
+    assert len(done.executions) == 2
     assert made.committed("big", [INV])[INV].offset == 5
 
 
@@ -575,7 +575,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.commit("big", CAT, 12)
     final = cut_over(made, shown, clock, leave)
     of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, one after the other
-    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_bounds", "cluster_id"]
+    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id"]
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}

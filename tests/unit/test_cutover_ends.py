@@ -7,7 +7,7 @@ import pytest
 from migrate_groups.errors import Refused
 from migrate_groups.migration.cut_over import Prepared, prepare
 from migrate_groups.model.groups import Member
-from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -59,7 +59,7 @@ def test_an_election_that_loses_nothing_needed_is_no_obstacle():
     made = cluster()
     made.commit("big", PARTITION, 8)
     final = migrate(made, NOW, lambda: made.elect("inv", 0, 10))
-    assert final.reading.bounds[PARTITION] == LogBounds(start=0, end=10)
+    assert final.reading.bounds[PARTITION] == LogRange(start=0, end=10)
     assert start(final) == 8
 
 
@@ -100,5 +100,5 @@ def test_an_end_from_before_a_transaction_began_counts():
 def test_ends_that_nobody_wants_are_not_asked_for():
     """With another option the old group is looked at, and its logs are not."""
     made = cluster()
-    made.stable_ends = None  # to ask for one would be an error
+    made.last_stable_offsets = None  # to ask for one would be an error
     assert start(migrate(made, WriteOptions(uncommitted="start", settle=0), lambda: None, lambda: None)) == 0

@@ -42,7 +42,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     [
         (apply, "plan_at_the_write", NOTHING, None),
         (carry_out, "guard", WRITTEN, 5),
-        (terminal, "deed", WRITTEN, 5),
+        (terminal, "execution", WRITTEN, 5),
     ],
 )
 def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
@@ -88,7 +88,7 @@ def test_while_a_hold_is_released(cli, monkeypatch):
 def test_a_way_back_names_the_receipt(cli, monkeypatch):
     """What a rollback wrote is a deed in the receipt of the run."""
     cli(*APPLY)
-    monkeypatch.setattr(terminal, "deed", interrupt)
+    monkeypatch.setattr(terminal, "execution", interrupt)
     said = last_word(cli, "rollback", "receipt.json", "--yes")
     assert said == "interrupted; receipt.json says what was written; the same command goes on\n"
     assert cli.offset("new") is None

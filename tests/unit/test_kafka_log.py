@@ -10,7 +10,7 @@ import pytest
 from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.kafka.log import Logs
-from migrate_groups.model.partitions import LogBounds, TopicPartition
+from migrate_groups.model.partitions import LogRange, TopicPartition
 
 PARTITION = TopicPartition("t", 0)
 
@@ -64,7 +64,7 @@ class Cluster:
         partition = SimpleNamespace(partition_index=0, leader_id=self.leader, leader_epoch=self.epoch)
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[partition])])
 
-    def bounds(self, **known: int) -> LogBounds:
+    def bounds(self, **known: int) -> LogRange:
         """Return the partition's bounds; what was asked for them alone is in ``asked``."""
         self.asked.clear()
         given = {name: {PARTITION: offset} for name, offset in known.items()}
@@ -75,19 +75,19 @@ class Cluster:
 def test_an_end_stands_while_nobody_else_leads(epoch):
     """The start alone is asked for, whatever was produced since."""
     cluster = Cluster(epoch)
-    assert cluster.bounds() == LogBounds(start=0, end=20)
+    assert cluster.bounds() == LogRange(start=0, end=20)
     cluster.end = 30
     cluster.learn()
-    assert cluster.bounds(ends=20) == LogBounds(start=0, end=20)
+    assert cluster.bounds(ends=20) == LogRange(start=0, end=20)
     assert cluster.asked == ["start"]
 
 
 def test_an_end_that_this_reader_has_not_read_is_asked_for():
     """Nobody has told this reader that the log reaches so far."""
     cluster = Cluster()
-    assert cluster.bounds(ends=15) == LogBounds(start=0, end=20)
-    assert cluster.bounds(ends=25) == LogBounds(start=0, end=20)
-    assert cluster.bounds(ends=15) == LogBounds(start=0, end=15)
+    assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
+    assert cluster.bounds(ends=25) == LogRange(start=0, end=20)
+    assert cluster.bounds(ends=15) == LogRange(start=0, end=15)
 
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
@@ -97,9 +97,9 @@ def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
     cluster.bounds()
     cluster.leader, cluster.epoch, cluster.end = leader, epoch, 10
     cluster.learn()
-    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.bounds(ends=20) == LogRange(start=0, end=10)
     assert cluster.asked == ["start", "end"]
-    assert cluster.bounds(ends=10) == LogBounds(start=0, end=10)
+    assert cluster.bounds(ends=10) == LogRange(start=0, end=10)
     assert cluster.asked == ["start"]
 
 
@@ -110,7 +110,7 @@ def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_af
     cluster.epoch, cluster.end = 1, 10
     cluster.learn()
     cluster.bounds()
-    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.bounds(ends=20) == LogRange(start=0, end=10)
 
 
 def test_a_leader_of_another_epoch_says_so():
@@ -118,7 +118,7 @@ def test_a_leader_of_another_epoch_says_so():
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
-    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.bounds(ends=20) == LogRange(start=0, end=10)
     assert cluster.asked == ["start", "FENCED_LEADER_EPOCH", "metadata", "start", "end"]
 
 
@@ -126,7 +126,7 @@ def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
     """The metadata of another broker may be ahead of it."""
     cluster = Cluster(1)
     cluster.epoch, cluster.end = 0, 10
-    assert cluster.bounds() == LogBounds(start=0, end=10)
+    assert cluster.bounds() == LogRange(start=0, end=10)
     assert "UNKNOWN_LEADER_EPOCH" in cluster.asked
 
 
@@ -136,5 +136,5 @@ def test_last_stable_offsets_prove_no_end():
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
     cluster.learn()
-    assert cluster.logs.stable_ends([PARTITION]) == {PARTITION: 10}
-    assert cluster.bounds(ends=20) == LogBounds(start=0, end=10)
+    assert cluster.logs.last_stable_offsets([PARTITION]) == {PARTITION: 10}
+    assert cluster.bounds(ends=20) == LogRange(start=0, end=10)

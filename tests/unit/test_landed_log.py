@@ -15,7 +15,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.landing import land
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import log_partition
-from migrate_groups.model.partitions import LogBounds
+from migrate_groups.model.partitions import LogRange
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -69,8 +69,8 @@ class _Emptied:
     def __init__(self, end: int) -> None:
         self.end = end
 
-    def log_bounds(self, partitions):
-        return {partition: LogBounds(start=self.end, end=self.end) for partition in partitions}
+    def log_ranges(self, partitions):
+        return {partition: LogRange(start=self.end, end=self.end) for partition in partitions}
 
     def read(self, positions, ends):
         assert positions == ends

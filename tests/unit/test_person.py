@@ -21,7 +21,7 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Deed, Receipt
+from migrate_groups.planning.receipt import Execution, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
@@ -61,7 +61,7 @@ def handed_over(tmp_path, monkeypatch):
     made.commit("old", PARTITION, 5)
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0))
-    deed = write(made, made, Deed.of(plan, FakeClock().now()), lambda state: None)
+    deed = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
     path = tmp_path / "receipt.json"
     path.write_bytes(receipt_json.to_bytes(Receipt((deed,))))
 
@@ -112,7 +112,7 @@ def migrate_again(made, path) -> None:
     receipt = receipt_json.load(path)
     plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
     deed = write(made, made, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
-    path.write_bytes(receipt_json.to_bytes(receipt.with_deed(deed)))
+    path.write_bytes(receipt_json.to_bytes(receipt.with_execution(deed)))
 
 
 def offset(made, group: str) -> int | None:
@@ -129,7 +129,7 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", dry_run=True)
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     assert offset(made, "new") is None
-    verbs = [deed.verb for deed in receipt_json.load(path).deeds]
+    verbs = [deed.verb for deed in receipt_json.load(path).executions]
     assert verbs == [Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_OVER, Verb.ROLLBACK]
 
 
@@ -176,7 +176,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
     """It is seen by the guard alone: its next commit lands after the rollback, and its records come twice."""
     made, path = handed_over
     receipt = receipt_json.load(path)
-    (deed,) = receipt.deeds
+    (deed,) = receipt.executions
     guarded = replace(deed, options=WriteOptions(settle=0.0, guard=5.0))
     path.write_bytes(receipt_json.to_bytes(Receipt((guarded,))))
     clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
@@ -188,7 +188,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
     """The group looks Empty, and what it commits within the settle time is seen: nothing is deleted."""
     made, path = handed_over
-    (deed,) = receipt_json.load(path).deeds
+    (deed,) = receipt_json.load(path).executions
     settling = replace(deed, options=WriteOptions(settle=5.0, guard=0.0))
     path.write_bytes(receipt_json.to_bytes(Receipt((settling,))))
     clock = FakeClock(lambda: made.commit("new", PARTITION, 7))

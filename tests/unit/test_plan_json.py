@@ -18,7 +18,7 @@ from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.planning.receipt import Deed, Entry, Outcome, Receipt
+from migrate_groups.planning.receipt import Entry, Execution, Outcome, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row, Snapshot
 from tests.support.rows import NOON, row
@@ -74,7 +74,7 @@ ROWS = st.lists(
 )
 ENTRY = st.builds(Entry, change=CHANGE, outcome=st.sampled_from(Outcome), attempts=INT32, error=TEXT)
 DEED = st.builds(
-    Deed,
+    Execution,
     verb=st.sampled_from(Verb),
     cluster_id=TEXT,
     options=OPTIONS,
@@ -161,7 +161,7 @@ def plan_text() -> str:
 
 
 def receipt_text() -> str:
-    return receipt_json.to_bytes(Receipt((Deed.of(a_plan()[0], NOON),))).decode()
+    return receipt_json.to_bytes(Receipt((Execution.of(a_plan()[0], NOON),))).decode()
 
 
 READ = {plan_text: plan_json.read, receipt_text: receipt_json.read}

@@ -16,7 +16,7 @@ from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Plan
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
 from tests.support.rows import NOON
 
 
@@ -24,12 +24,12 @@ def plan(cluster: str = "c", *changes: Change) -> Plan:
     return Plan(cluster_id=cluster, options=WriteOptions(), changes=changes, checks=())
 
 
-DEED = Deed.of(plan(), NOON)
+DEED = Execution.of(plan(), NOON)
 CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5))
 
 
-def ended(deed: Deed, file: ReceiptFile) -> Ended:
-    return Ended(deed=deed, receipt=file.receipt, path=file.path, failure=file.failure)
+def ended(deed: Execution, file: ReceiptFile) -> Ended:
+    return Ended(execution=deed, receipt=file.receipt, path=file.path, failure=file.failure)
 
 
 def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):
@@ -56,7 +56,7 @@ def test_another_migrations_receipt_is_left_alone(tmp_path):
     """The file of another intent is refused while something of it is in place; the same one is resumed."""
     with open_receipt(tmp_path / "r.json") as file:
         refuse_other_run(file, plan("c", CHANGE))
-        file.record(Deed.of(plan("c", CHANGE), NOON))
+        file.record(Execution.of(plan("c", CHANGE), NOON))
         refuse_other_run(file, plan("c", CHANGE))
         with pytest.raises(UsageError, match="another migration"):
             refuse_other_run(file, plan("elsewhere", CHANGE))
@@ -86,7 +86,7 @@ def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
 def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
     """What to run again, and what rollback would do, with the path quoted for a shell."""
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
-    deed = Deed.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
+    deed = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(deed, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in deed.entries))
     with pytest.raises(PartlyApplied) as raised:
         ended(moved, file).check()

@@ -8,7 +8,7 @@ from msgspec import structs
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.model.partitions import LogBounds, StampedOffset, TopicPartition
+from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.rewind import Note, decide, rewound
 from migrate_groups.snapshots.rewind_targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.snapshots.selection import TopicPattern
@@ -17,7 +17,7 @@ from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON, row
 
-BOUNDS = LogBounds(start=10, end=20)
+BOUNDS = LogRange(start=10, end=20)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_no_commit_stays_no_commit(target):
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
 
 
-def at_time(found: StampedOffset | None, bounds: LogBounds = BOUNDS, **options):
+def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **options):
     return decide(row(), bounds, ToTime(1000), found, **options)
 
 
 def test_the_record_found_by_time():
     """The offset of the record, whatever was committed."""
-    assert at_time(StampedOffset(offset=13, timestamp=1000)).offset == 13
-    assert at_time(StampedOffset(offset=13, timestamp=1000)).note is None
+    assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
+    assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 
 
 @pytest.mark.parametrize(("past_end", "offset", "note"), [("end", 20, Note.PAST_END), ("skip", None, Note.SKIPPED)])
@@ -71,23 +71,23 @@ def test_no_record_at_or_after_the_time(past_end, offset, note):
 @pytest.mark.parametrize("past_end", ["end", "skip", "fail"])
 def test_an_empty_partition_goes_to_its_end(past_end):
     """Nothing can be skipped in it; what comes next is not missed, whatever auto.offset.reset says."""
-    decision = at_time(None, LogBounds(start=7, end=7), past_end=past_end)
+    decision = at_time(None, LogRange(start=7, end=7), past_end=past_end)
     assert (decision.offset, decision.note) == (7, Note.EMPTY)
 
 
 def test_a_time_before_the_first_record_that_is_left():
     """It says how much of the span is gone, where the log has lost its beginning, and only there."""
-    decision = at_time(StampedOffset(offset=10, timestamp=5_401_000))
+    decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of it" in decision.detail
     assert "the first record there is of 1970-01-01T01:30:01Z" in decision.detail
-    assert at_time(StampedOffset(offset=10, timestamp=1000)).note is None
-    assert at_time(StampedOffset(offset=0, timestamp=5000), LogBounds(start=0, end=20)).note is None
+    assert at_time(OffsetAndTimestamp(offset=10, timestamp=1000)).note is None
+    assert at_time(OffsetAndTimestamp(offset=0, timestamp=5000), LogRange(start=0, end=20)).note is None
 
 
 def test_a_record_that_came_during_the_look_is_not_stepped_over():
     """The ends were read first: a record beyond them is found by time, and the offset stays at the end."""
-    assert at_time(StampedOffset(offset=23, timestamp=1000)).offset == 20
+    assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
 def test_a_rewound_row_claims_nothing():

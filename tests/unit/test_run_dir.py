@@ -14,7 +14,7 @@ from migrate_groups.migration.migrate import Migration, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Deed
+from migrate_groups.planning.receipt import Execution
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
@@ -47,13 +47,13 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
     spec_file = tmp_path / "split.toml"
     run = RunDir.beside(spec_file)
     run.make()
-    unwritten = Deed.of(prepared.plan, FakeClock().now())
+    unwritten = Execution.of(prepared.plan, FakeClock().now())
     done = replace(unwritten, entries=())
     kept(made, b"source", prepared, run, done)
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()
 
-    done = write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None)
+    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda deed: None)
     made.produce("inv", 0, 2)
     kept(made, b"source", prepared, run, done)
     rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
@@ -79,6 +79,6 @@ def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_p
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    kept(made, b"", prepared, run, write(made, made, Deed.of(prepared.plan, FakeClock().now()), lambda deed: None))
+    kept(made, b"", prepared, run, write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda deed: None))
     assert run.after.exists()
     assert not run.offsets.exists()

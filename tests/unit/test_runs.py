@@ -40,7 +40,7 @@ def keep_a_topic(cli: Connected) -> None:
 
 
 def verbs(cli: Connected) -> list[str]:
-    return [deed["verb"] for deed in json.loads((cli.folder / RUN / "receipt.json").read_text())["deeds"]]
+    return [deed["verb"] for deed in json.loads((cli.folder / RUN / "receipt.json").read_text())["executions"]]
 
 
 def test_the_table_of_the_docs_is_the_one_in_force():
@@ -275,14 +275,14 @@ def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatc
     """Its last commit lands between two looks of the provisional plan: pending, not refused."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
-    bounds, late = cli.cluster.log_bounds, [7, 8]
+    bounds, late = cli.cluster.log_ranges, [7, 8]
 
     def commits_meanwhile(*arguments, **named):
         if late:
             cli.cluster.commit("new", PARTITION, late.pop(0))
         return bounds(*arguments, **named)
 
-    monkeypatch.setattr(cli.cluster, "log_bounds", commits_meanwhile)
+    monkeypatch.setattr(cli.cluster, "log_ranges", commits_meanwhile)
     cli("hand-back", RUN, "--yes", "--wait", "60s")
     assert cli.offset("old") == 8
 

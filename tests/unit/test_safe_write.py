@@ -128,12 +128,12 @@ def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
 
 def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
     """Nobody can tell what is in it, so nothing is taken for missing."""
-    look_at = Path.stat
+    observe = Path.stat
 
     def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
         if path.parent.name == "closed":
             raise PermissionError(13, "Permission denied")
-        return look_at(path, follow_symlinks=follow_symlinks)
+        return observe(path, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(Path, "stat", refuse)
     closed = tmp_path / "closed"

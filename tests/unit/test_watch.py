@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
-from migrate_groups.migration.watch import Progress, goals, watch
+from migrate_groups.migration.watch import WatchProgress, goals, watch
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.replay import progress_line, progress_rows
@@ -31,7 +31,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     return made
 
 
-def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[Progress]:
+def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
     """Watch while these deeds are done, one a second; return what was seen."""
     todo, seen = list(deeds), []
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
@@ -71,7 +71,7 @@ def test_the_rate_is_that_of_the_last_half_minute():
 
 def test_nothing_moves_has_no_time_left():
     """Where nobody consumes no time is foretold, and watching ends when its time is over, exit 3."""
-    seen: list[Progress] = []
+    seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
         watch(cluster(), "replay", SPANS, FakeClock(), seen.append, timeout=3)
     assert {progress.total.seconds_left for progress in seen} == {None}

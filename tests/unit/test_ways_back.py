@@ -14,7 +14,7 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
-from migrate_groups.planning.receipt import Deed, Outcome, Receipt
+from migrate_groups.planning.receipt import Execution, Outcome, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
@@ -38,16 +38,16 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     return made
 
 
-def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Deed:
+def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, options)
     assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
+    return write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
 
 
-def carry_out(made: InMemoryCluster, plan) -> Deed:
+def carry_out(made: InMemoryCluster, plan) -> Execution:
     assert plan.refusals(at_the_write=True) == ()
-    receipt = write(made, made, Deed.of(plan, FakeClock().now()), lambda deed: None)
+    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
     assert receipt.failed == ()
     return receipt
 
@@ -103,8 +103,8 @@ def test_a_run_that_resumes_keeps_the_pre_image():
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, OVERWRITE)
-    states: list[Deed] = []
-    write(made, made, Deed.of(plan, FakeClock().now()), states.append)
+    states: list[Execution] = []
+    write(made, made, Execution.of(plan, FakeClock().now()), states.append)
     again = make_plan(made, named, OVERWRITE)
     assert again.intent == plan.intent
     writes = []

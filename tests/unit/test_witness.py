@@ -41,7 +41,7 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 def test_a_child_that_says_nothing_is_replaced_once(children):
     """Silence ends the child; a new one is asked the same, without the client that may end it."""
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
-    assert witness.Witness(CONFIG).committed("g", ASKED)[ASKED[0]].offset == 7
+    assert witness.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]].offset == 7
     assert len(children.ended) == 1
     assert children.asked == ["committed", "committed_alone"]
 
@@ -49,7 +49,7 @@ def test_a_child_that_says_nothing_is_replaced_once(children):
 def test_after_two_silences_no_child_is_left_whose_late_answer_could_be_taken(children):
     """The second child is ended as well, so that the next question gets its own answer."""
     children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
-    asked = witness.Witness(CONFIG)
+    asked = witness.SecondClient(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
         asked.committed("a", ASKED)
     assert len(children.ended) == 2
@@ -60,12 +60,12 @@ def test_what_the_child_says_went_wrong_is_said(children):
     """An error of librdkafka is not an answer."""
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
-        witness.Witness(CONFIG).committed("g", ASKED)
+        witness.SecondClient(CONFIG).committed("g", ASKED)
 
 
 def test_an_error_of_one_group_is_not_that_of_the_others(children):
     """Each group has its own answer, or why it has none."""
     children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
-    found = witness.Witness(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
+    found = witness.SecondClient(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
     assert "broken pipe" in str(found["a"])
     assert found["b"][ASKED[0]].offset == 9

@@ -18,7 +18,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Verdict
-from migrate_groups.planning.receipt import Deed, Entry, Outcome
+from migrate_groups.planning.receipt import Entry, Execution, Outcome
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock
@@ -45,7 +45,7 @@ def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> Sn
 def run(made, witness=None, options: WriteOptions | None = None):
     plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
     states = []
-    receipt = write(made, witness or made, Deed.of(plan, FakeClock().now()), states.append)
+    receipt = write(made, witness or made, Execution.of(plan, FakeClock().now()), states.append)
     return receipt, states
 
 
@@ -141,7 +141,7 @@ def test_a_refused_partition_is_named_and_the_others_stand():
     assert receipt.failed[0].attempts == 1
 
 
-class Witness:
+class SecondClient:
     """A second client that says what it is told to."""
 
     def __init__(self, answer):
@@ -155,7 +155,7 @@ class Witness:
 
 def test_clients_that_differ_are_no_success():
     """The second client reads something else: refused, with what each saw; it was in place for a moment at least."""
-    receipt, _ = run(cluster(), witness=Witness(CommittedOffset(offset=4, leader_epoch=0)))
+    receipt, _ = run(cluster(), witness=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
     assert receipt.entries[0].change.after in receipt.entries[0].own
     assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka 4"
@@ -164,7 +164,7 @@ def test_clients_that_differ_are_no_success():
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
 def test_a_witness_that_does_not_answer(mode, expected):
     """One client alone confirms with a remark; where the witness is required it is no success."""
-    witness = Witness(ClusterUnavailable("died twice"))
+    witness = SecondClient(ClusterUnavailable("died twice"))
     receipt, _ = run(cluster(), witness=witness, options=WriteOptions(witness=mode))
     assert outcomes(receipt) == [expected] * 2
     assert "confirmed by one client only: died twice" in receipt.remarks[0]
@@ -198,7 +198,7 @@ def test_guard_ends_at_the_first_commit_of_the_old_group():
     """The guard sees a commit and a member that come back, and says by how many records."""
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
-    receipt = write(made, made, Deed.of(plan, FakeClock().now()), lambda state: None)
+    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
     assert guard(made, receipt, 30, quiet := FakeClock()).moved == ()
     assert quiet.slept == 30
     back = Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST]))
@@ -319,7 +319,7 @@ def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
     """While it lives on with topics of its own, a rebalance says nothing of the moved ones; without any it does."""
     made = cluster(Rebalancing)
     made.join("old", Member(member_id="m", client_id="c", host="/h"))
-    receipt = Deed.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+    receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
     assert "PreparingRebalance" in look_at_watched(made, receipt).moved[0]
     made.create_topic("kept", 1)
     made.commit("old", TopicPartition("kept", 0), 0)
@@ -332,7 +332,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
         made.join("old", Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST])))
-        receipt = Deed.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
+        receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
         made.create_topic("kept", 1)
         made.commit("old", TopicPartition("kept", 0), 0)
 

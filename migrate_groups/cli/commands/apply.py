@@ -78,7 +78,7 @@ def apply(
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
     from migrate_groups.migration.apply import apply as write
     from migrate_groups.migration.apply import plan_application
-    from migrate_groups.migration.outcome import Outcome
+    from migrate_groups.migration.outcome import outcome_of
     from migrate_groups.migration.ways_back import refuse_by_record
     from migrate_groups.planning.run_states import Verb
 
@@ -114,11 +114,10 @@ def apply(
     with open_receipt(path) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
         with open_writer(connection) as clients:
-            deed = write(clients, wanted, record, SystemClock(), person)
-            if deed is not None:
+            execution = write(clients, wanted, record, SystemClock(), person)
+            if execution is not None:
                 again = f"the same command with a new snapshot in {file}"
-                outcome = Outcome(deed=deed, receipt=record.receipt, path=path, failure=record.failure, again=again)
-                show_outcome(outcome, apart=output_format != "table")
+                show_outcome(outcome_of(execution, record, again), apart=output_format != "table")
 
 
 def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:

@@ -22,11 +22,11 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.cli.commands.history import Asked
-    from migrate_groups.migration.landing import Landed
+    from migrate_groups.cli.commands.history import HistoryRequest
+    from migrate_groups.migration.landing import Landing
     from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.model.fence import Fence
-    from migrate_groups.planning.receipt import Deed
+    from migrate_groups.planning.receipt import Execution
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 Group = tuple[str, int, int]
@@ -90,13 +90,13 @@ def audit(
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 
     run = RunDir(run_dir)
-    deed, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
-    _check_fences(run_dir, deed, fences)
-    groups = _groups(deed, fences)
+    execution, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
+    _check_fences(run_dir, execution, fences)
+    groups = _groups(execution, fences)
     partitions = len(fences[-1].ends)
     with _folder(log) as folder:
-        landed = _land(connection, deed.cluster_id, partitions, folder, groups)
-        found = _prove(deed, groups, landed)
+        landed = _land(connection, execution.cluster_id, partitions, folder, groups)
+        found = _prove(execution, groups, landed)
     from migrate_groups.show import audit as shown
 
     if output_format == "json":
@@ -111,8 +111,8 @@ def audit(
 
 def _asked(
     run_dir: Path | None, groups: list[str] | None, every: str | None, log: Path | None, output: Path | None
-) -> Asked:
-    from migrate_groups.cli.commands.history import Asked
+) -> HistoryRequest:
+    from migrate_groups.cli.commands.history import HistoryRequest
     from migrate_groups.snapshots.times import parse_span
 
     if run_dir is not None:
@@ -121,12 +121,12 @@ def _asked(
         raise UsageError("--history needs --log DIR, where the log is kept, and -o OUT, a new folder")
     if "" in (groups or []):
         raise UsageError("a group name is empty")
-    return Asked(sorted(set(groups or [])), parse_span(every or "1h", "--every"), log, output)
+    return HistoryRequest(sorted(set(groups or [])), parse_span(every or "1h", "--every"), log, output)
 
 
-def _check_fences(run_dir: Path, deed: Deed, fences: list[Fence]) -> None:
+def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
     """Raise `Undetermined` where a run has left no fence: its own writes may lie before the first one."""
-    of_earlier_runs = any(entry.own for entry in deed.entries)
+    of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(
             f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
@@ -134,7 +134,7 @@ def _check_fences(run_dir: Path, deed: Deed, fences: list[Fence]) -> None:
         )
 
 
-def _groups(deed: Deed, fences: list[Fence]) -> list[Group]:
+def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
     """Return each group, its partition of the offsets topic, and from where on it counts there.
 
     An old group from the last run's fence on, since that run has read its offsets anew; a new one from the first one's,
@@ -142,7 +142,7 @@ def _groups(deed: Deed, fences: list[Fence]) -> list[Group]:
     """
     from migrate_groups.model.offsets_topic import log_partition
 
-    changes = [entry.change for entry in deed.entries]
+    changes = [entry.change for entry in execution.entries]
     counting = {change.source_group: fences[-1] for change in changes if change.source_group}
     counting |= {change.group: fences[0] for change in changes}
     found = []
@@ -164,7 +164,7 @@ def _folder(log: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landed:
+def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landing:
     from migrate_groups.files.runs.landed_log import LandedLog
     from migrate_groups.migration.landing import land
 
@@ -198,15 +198,17 @@ def _open_log(
         yield reader, topic
 
 
-def _prove(deed: Deed, groups: list[Group], landed: Landed) -> Audit:
+def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
     with spark_here(landed.offsets) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import landed_log
 
-        return run_audit(spark, landed_log(spark, str(landed.log.folder)), _handed_over(deed), groups, landed.ranges)
+        return run_audit(
+            spark, landed_log(spark, str(landed.log.folder)), _handed_over(execution), groups, landed.ranges
+        )
 
 
-def _handed_over(deed: Deed) -> list[tuple[object, ...]]:
+def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     """Return the rows of `spark.audit.HANDED_OVER`."""
     return [
         (
@@ -217,6 +219,6 @@ def _handed_over(deed: Deed) -> list[tuple[object, ...]]:
             change.after.offset if change.after else None,
             sorted({offset.offset for offset in entry.written if offset}),
         )
-        for entry in deed.entries
+        for entry in execution.entries
         for change in [entry.change]
     ]

@@ -21,13 +21,13 @@ from migrate_groups.errors import InvalidInput, Undetermined
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.landing import Landed
+    from migrate_groups.migration.landing import Landing
     from migrate_groups.spark.offsets_topic.history_job import History
 
 _TABLE, _PAGE = "history.parquet", "history.html"
 
 
-class Asked(NamedTuple):
+class HistoryRequest(NamedTuple):
     """What the history is to be of: these groups (none: all), at moments so far apart; where log and outcome go."""
 
     groups: list[str]
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     out: Path
 
 
-def write_history(connection: Connection, asked: Asked, output_format: Literal["table", "json"]) -> None:
+def write_history(connection: Connection, asked: HistoryRequest, output_format: Literal["table", "json"]) -> None:
     """Bring the landed log up to now, write table and page to a new folder, and show the groups."""
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
@@ -66,7 +66,7 @@ def _new_folder(out: Path) -> Iterator[None]:
         raise
 
 
-def _land(connection: Connection, asked: Asked) -> tuple[str, Landed]:
+def _land(connection: Connection, asked: HistoryRequest) -> tuple[str, Landing]:
     from migrate_groups.files.runs.landed_log import LandedLog
     from migrate_groups.migration.landing import land
     from migrate_groups.model.offsets_topic import log_partition
@@ -78,7 +78,7 @@ def _land(connection: Connection, asked: Asked) -> tuple[str, Landed]:
             raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
         count = len(described.partitions)
         wanted = {log_partition(group, count) for group in asked.groups} or {*described.partitions}
-        bounds = reader.log_bounds([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
+        bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
         cluster_id = reader.cluster_id()
         log = LandedLog.kept(asked.log, cluster_id)
         log = log.with_more({partition.partition: ends.start for partition, ends in bounds.items()})
@@ -86,7 +86,7 @@ def _land(connection: Connection, asked: Asked) -> tuple[str, Landed]:
             return cluster_id, land(reader, topic, log, wanted, progress)
 
 
-def _run(connection: Connection, asked: Asked, cluster_id: str, landed: Landed, now: datetime) -> History:
+def _run(connection: Connection, asked: HistoryRequest, cluster_id: str, landed: Landing, now: datetime) -> History:
     with (
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
         spark_here(landed.offsets) as spark,

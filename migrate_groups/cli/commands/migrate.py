@@ -121,7 +121,7 @@ def migrate(
 def _say_what_is_next(wanted: Migration, outcome: Outcome) -> None:
     spec, folder = wanted.file.spec, shlex.quote(str(wanted.run.folder))
     groups = shlex.join(target.group for target in spec.targets)
-    if outcome.deed.wrote_nothing:
+    if outcome.execution.wrote_nothing:
         talk(
             "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
         )

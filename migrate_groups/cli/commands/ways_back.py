@@ -111,12 +111,12 @@ def _go(
 ) -> Receipt | None:
     """Show the plan of a verb, and unless it is a dry run carry it out.
 
-    Returns the record of the run with the deed, None where nothing was written.
+    Returns the record of the run with the execution, None where nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.go_back import go_back, is_done, plan_way_back
-    from migrate_groups.migration.outcome import Outcome
+    from migrate_groups.migration.outcome import outcome_of
     from migrate_groups.migration.prepare import refuse_forbidden
 
     person, path = Person(yes=yes), receipt_in(receipt)
@@ -132,8 +132,8 @@ def _go(
             refuse_forbidden(plan.refusals(at_the_write=False))
             return None
         with open_writer(connection) as clients:
-            deed = go_back(clients, verb, file, SystemClock(), person, wait=wait)
-        if deed is None:
+            execution = go_back(clients, verb, file, SystemClock(), person, wait=wait)
+        if execution is None:
             return None
-        show_outcome(Outcome(deed=deed, receipt=file.receipt, path=path, failure=file.failure))
+        show_outcome(outcome_of(execution, file))
         return file.receipt

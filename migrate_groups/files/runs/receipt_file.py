@@ -11,11 +11,11 @@ from migrate_groups.files.lock import locked
 from migrate_groups.files.read import status
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.safe_write import check_writable, write_whole
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Deed, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Receipt
 
 
 class ReceiptFile:
-    """The record of a run so far, and the deed that is being added to it.
+    """The record of a run so far, and the execution that is being added to it.
 
     failure: what could not be kept of a write that was begun; empty where all was. path: None where nothing is kept.
     """
@@ -24,22 +24,22 @@ class ReceiptFile:
         self.path = path
         self.receipt = receipt
         self.failure = ""
-        self._recorded: Deed | None = None
+        self._recorded: Execution | None = None
 
     @property
     def told_by(self) -> str:
         """What tells how far a write came."""
         return self.failure or f"{self.path} says what was written; the same command goes on"
 
-    def record(self, deed: Deed) -> None:
-        """Write the receipt with this deed, whole and fsynced.
+    def record(self, execution: Execution) -> None:
+        """Write the receipt with this execution, whole and fsynced.
 
         Raises `InvalidInput` where it can't be written before the first request. Later it is too late to stop: what was
         begun is brought to its end, and ``failure`` tells.
         """
-        if deed == self._recorded or self.path is None:
+        if execution == self._recorded or self.path is None:
             return
-        receipt = self.receipt.with_deed(deed)
+        receipt = self.receipt.with_execution(execution)
         content = receipt_json.to_bytes(receipt)
         try:
             write_whole(self.path, lambda stream: stream.write(content), replace=True)
@@ -47,7 +47,7 @@ class ReceiptFile:
             if self._recorded is None:
                 raise
             self.failure = f"the receipt could not be kept: {error}"
-        self.receipt, self._recorded = receipt, deed
+        self.receipt, self._recorded = receipt, execution
 
     def not_kept(self, error: InvalidInput) -> None:
         """Note that something else could not be kept of a write that is done."""

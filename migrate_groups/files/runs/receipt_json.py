@@ -15,7 +15,7 @@ from migrate_groups.files import strict_json
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int32
-from migrate_groups.planning.receipt import Deed, Entry, Outcome, Receipt
+from migrate_groups.planning.receipt import Entry, Execution, Outcome, Receipt
 from migrate_groups.planning.run_states import Verb
 
 SCHEMA = "migrate-groups/receipt"
@@ -42,11 +42,11 @@ class _Entry(ChangeJson, frozen=True):
     attempts: Int32
     error: str
     own: tuple[CommittedJson | None, ...]
-    deed: Int32
+    execution: Int32
 
 
 class _Receipt(strict_json.Document, frozen=True, kw_only=True):
-    deeds: tuple[_Deed, ...]
+    executions: tuple[_Deed, ...]
     entries: tuple[_Entry, ...]
 
 
@@ -56,8 +56,10 @@ def to_bytes(receipt: Receipt) -> bytes:
         _Receipt(
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
-            deeds=tuple(map(_deed, receipt.deeds)),
-            entries=tuple(_entry(entry, deed.number) for deed in receipt.deeds for entry in deed.entries),
+            executions=tuple(map(_execution, receipt.executions)),
+            entries=tuple(
+                _entry(entry, execution.number) for execution in receipt.executions for entry in execution.entries
+            ),
         )
     )
 
@@ -70,35 +72,37 @@ def load(path: Path) -> Receipt:
 def read(data: bytes, name: str) -> Receipt:
     """Return the receipt in these bytes of the file ``name``. Raises as `load`."""
     document = strict_json.decode(data, name, _Receipt, SCHEMA, SCHEMA_VERSION)
-    numbers = [deed.number for deed in document.deeds]
-    of_entries = [entry.deed for entry in document.entries]
+    numbers = [execution.number for execution in document.executions]
+    of_entries = [entry.execution for entry in document.entries]
     if numbers != [*range(1, len(numbers) + 1)] or not {*of_entries} <= {*numbers}:
-        raise InvalidInput(f"{name} was edited after it was written: its deeds are not numbered 1 to N; restore it")
+        raise InvalidInput(
+            f"{name} was edited after it was written: its executions are not numbered 1 to N; restore it"
+        )
     if any(later < earlier for earlier, later in pairwise(of_entries)):
         raise InvalidInput(f"{name} was edited after it was written: its entries are not in order; restore it")
     entries: dict[int, list[Entry]] = {number: [] for number in numbers}
     for entry in document.entries:
-        entries[entry.deed].append(_value(entry))
-    return Receipt(tuple(_of_deed(deed, entries[deed.number], name) for deed in document.deeds))
+        entries[entry.execution].append(_value(entry))
+    return Receipt(tuple(_of_execution(each, entries[each.number], name) for each in document.executions))
 
 
-def _deed(deed: Deed) -> _Deed:
+def _execution(execution: Execution) -> _Deed:
     return _Deed(
-        number=deed.number,
-        verb=deed.verb,
-        cluster_id=deed.cluster_id,
-        intent=deed.intent,
-        content=deed.content,
-        options=asdict(deed.options),
-        started_at=deed.started_at,
-        topic_ids=dict(deed.topic_ids),
-        moved=deed.moved,
-        remarks=deed.remarks,
+        number=execution.number,
+        verb=execution.verb,
+        cluster_id=execution.cluster_id,
+        intent=execution.intent,
+        content=execution.content,
+        options=asdict(execution.options),
+        started_at=execution.started_at,
+        topic_ids=dict(execution.topic_ids),
+        moved=execution.moved,
+        remarks=execution.remarks,
     )
 
 
-def _of_deed(found: _Deed, entries: list[Entry], name: str) -> Deed:
-    return Deed(
+def _of_execution(found: _Deed, entries: list[Entry], name: str) -> Execution:
+    return Execution(
         number=found.number,
         verb=found.verb,
         cluster_id=found.cluster_id,
@@ -113,8 +117,8 @@ def _of_deed(found: _Deed, entries: list[Entry], name: str) -> Deed:
     )
 
 
-def _entry(entry: Entry, deed: int) -> _Entry:
-    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, deed)  # type: ignore[arg-type]
+def _entry(entry: Entry, execution: int) -> _Entry:
+    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, execution)  # type: ignore[arg-type]
 
 
 def _value(found: _Entry) -> Entry:

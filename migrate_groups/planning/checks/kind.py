@@ -29,7 +29,7 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
     if share:
         reason = f"{some(share)} is a share group, which has no committed offsets (KIP-932)"
         return Check.refused(name, reason)
-    internal = [topic for topic in survey.surroundings.topic_names if topic.endswith(_INTERNAL)]
+    internal = [topic for topic in survey.cluster_facts.topic_names if topic.endswith(_INTERNAL)]
     found = [f"{group.group} {other}" for group in groups if (other := _other_kind(group, internal))]
     if not found:
         return Check.passed(name, "plain consumer groups, as far as the brokers show it")

@@ -24,8 +24,8 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     Delete on a target and Read on a source group are for a rollback alone: their lack is a warning.
     """
     name = "permission"
-    wanted, permissions = needed(rows), survey.surroundings.permissions
-    principal = survey.surroundings.principal
+    wanted, permissions = needed(rows), survey.cluster_facts.permissions
+    principal = survey.cluster_facts.principal
     lacking = missing(wanted, permissions)
     if lacking:
         reason = f"{principal} lacks {some(lacking, most=20)}; grant it these permissions"
@@ -50,10 +50,10 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
-    if not sources or OFFSETS.name in survey.surroundings.topic_names:
+    if not sources or OFFSETS.name in survey.cluster_facts.topic_names:
         return Check.passed(name, "no topic is hidden, as far as the brokers show it")
     reason = (
-        f"{survey.surroundings.principal} may not describe every topic: one that {some(sources)} has commits for, and "
+        f"{survey.cluster_facts.principal} may not describe every topic: one that {some(sources)} has commits for, and "
         "that no member is on and the spec does not name, would stay behind unseen; compare with somebody's snapshot "
         "who may, or grant Describe on Topic '*' for the dry run"
     )

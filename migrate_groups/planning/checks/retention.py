@@ -21,7 +21,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
     clock, and nobody can ask where it stands (all measured).
     """
     name = "retention"
-    kept = survey.surroundings.offsets_retention
+    kept = survey.cluster_facts.offsets_retention
     if kept is None:
         reason = "not known: the brokers tell it with DescribeConfigs on the cluster only; Kafka's default is 7 days"
         return Check.passed(name, reason)

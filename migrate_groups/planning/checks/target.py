@@ -64,5 +64,5 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
     if options.on_existing == "refuse":
         advice = "--on-existing forward moves them forward only, --on-existing overwrite replaces them"
         return Check.refused("existing offsets", f"{found}; {advice}")
-    deed = "moved forward only" if options.on_existing == "forward" else "overwritten"
-    return Check.warned("existing offsets", f"{found}; {deed}")
+    execution = "moved forward only" if options.on_existing == "forward" else "overwritten"
+    return Check.warned("existing offsets", f"{found}; {execution}")

@@ -17,7 +17,7 @@ MAX_ROWS = 1000
 """At most so many rows of the summary, and of the commits, deletions and records that are named one by one."""
 
 
-class GroupTopic(NamedTuple):
+class AuditedTopic(NamedTuple):
     """What was handed over to one group of one topic: how many partitions have which verdicts, and go back."""
 
     source_group: str | None
@@ -100,7 +100,7 @@ class Audit:
     old: dict[str, int]
     new: dict[str, int]
     rewinds: int
-    summary: tuple[GroupTopic, ...]
+    summary: tuple[AuditedTopic, ...]
     doubtful: tuple[Partition, ...]
     late_commits: tuple[LateCommit, ...]
     deletions: tuple[Deletion, ...]
@@ -198,12 +198,12 @@ def _count(rows: list[Row], side: str, verdicts: tuple[str, ...]) -> dict[str, i
     return {verdict: sum(row.partitions for row in rows if row[side] == verdict) for verdict in verdicts}
 
 
-def _summary(rows: list[Row]) -> tuple[GroupTopic, ...]:
+def _summary(rows: list[Row]) -> tuple[AuditedTopic, ...]:
     topics: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         topics.setdefault((row.source_group, row.group, row.topic), []).append(row)
     return tuple(
-        GroupTopic(
+        AuditedTopic(
             source_group=source_group,
             group=group,
             topic=topic,

@@ -98,7 +98,7 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
-    deeds = (
+    executions = (
         made.groupBy("group", "topic", moments.at(moments.number(F.col("log_time"))).alias("taken_at"))
         .agg(
             F.count_if(~F.col("deleted")).alias("commits"),
@@ -107,7 +107,7 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
             F.max(F.when(~F.col("deleted"), F.col("log_time"))).alias("last_commit_at"),
         )
     )  # fmt: skip
-    there = lag.join(deeds, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
+    there = lag.join(executions, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
     clients = F.coalesce("clients", F.array().cast("array<string>"))
     return there.join(_clients(who, moments), ["group", "taken_at"], "left").withColumn("clients", clients)
 
@@ -120,7 +120,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     (offsets of that partition of the log of which there is nothing).
     """
     time = F.when(~F.col("deleted"), F.col("log_time"))
-    deeds = made.groupBy("group", "log_partition").agg(
+    executions = made.groupBy("group", "log_partition").agg(
         F.count_distinct("topic").alias("topics"),
         F.count_distinct("topic", "partition").alias("partitions"),
         F.count_if(~F.col("deleted")).alias("commits"),
@@ -131,7 +131,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     )
     whole = timeline.groupBy("group", "taken_at").agg(F.try_sum("lag").alias("lag"))
     lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))
-    return deeds.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
+    return executions.join(lag, "group").join(evidence.select("log_partition", "missing"), "log_partition")
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:

@@ -16,7 +16,7 @@ import confluent_kafka
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.kafka_python import KafkaPythonWriter
-from migrate_groups.kafka.second_client import Witness
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
@@ -30,7 +30,7 @@ _NAMES = ("old", "a", "b", "c", "t", "u")
 class Broker:
     """A broker and the tool's two clients of it, which all stories share: each has groups and topics of its own."""
 
-    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, witness: Witness) -> None:
+    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, witness: SecondClient) -> None:
         self.others, self.writer, self.witness = others, writer, witness
 
     @contextmanager
@@ -49,7 +49,7 @@ def broker(bootstrap_servers: str) -> Iterator[Broker]:
     config = ClientConfig(bootstrap_servers=bootstrap_servers)
     with (
         broker_world(bootstrap_servers) as others,
-        closing(Witness(config)) as witness,
+        closing(SecondClient(config)) as witness,
         closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
     ):
         yield Broker(others, writer, witness)
