@@ -35,7 +35,7 @@ ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out f
 AnyKind = Annotated[
     bool, typer.Option("--any-kind", help="Take what looks like a group of Streams or Connect for a plain one.")
 ]
-WitnessOption = Annotated[
+SecondClientOption = Annotated[
     Literal["auto", "required", "none"] | None,
     typer.Option(help="Whether the second client must confirm.", show_default="auto"),
 ]
@@ -68,10 +68,10 @@ def read_application(
             option = name.replace("_", "-")
             reviewed = getattr(saved.plan.options, name)
             raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
-    if saved.plan.options.uncommitted == "end":  # a plan of migrate's: rows alone don't say who was on a topic when
+    if saved.plan.options.uncommitted == "latest":  # a plan of migrate's: rows alone don't say who was on a topic when
         raise UsageError(
-            f"{file} has uncommitted = end, the log end from when a member was last seen on the topic, which only "
-            "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted start or leave"
+            f"{file} has uncommitted = latest, the log end from when a member was last seen on the topic, which only "
+            "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted earliest or leave"
         )
     return Application(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
 

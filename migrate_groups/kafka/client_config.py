@@ -47,7 +47,7 @@ class ClientConfig:
         """Return the configuration of confluent-kafka's clients, secrets among it."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
-            "client.id": "migrate-groups-witness",
+            "client.id": "migrate-groups-second",
             **self.security.confluent(),
         }
 

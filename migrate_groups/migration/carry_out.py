@@ -81,7 +81,7 @@ def write_plan(
         file.record(execution)
         events.writing(file.told_by)
 
-    second = None if plan.options.witness == "none" else clients.second
+    second = None if plan.options.second_client == "none" else clients.second
     execution = write(clients.writer, second, file.receipt.begun(verb, plan, clock.now()), record)
     if execution.is_whole:
         events.read_back(verb)

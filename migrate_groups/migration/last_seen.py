@@ -69,7 +69,7 @@ class LastCommitted:
 class EndsWhileConsumed:
     """The log's ends as they were while a member of the old group was last seen on their topic.
 
-    A partition without a commit starts there (``uncommitted = "end"``): nobody has seen what is produced after that.
+    A partition without a commit starts there (``uncommitted = "latest"``): nobody has seen what is produced after that.
     An end counts once a later look still finds a member there: one read after the last of them left, while others of
     the group go on with other topics, would skip records. And it counts only where no transaction was open below it,
     whose records a ``read_committed`` member had not been handed by then.
@@ -89,7 +89,7 @@ class EndsWhileConsumed:
         ends = {
             partition: baseline.bounds[partition].end
             for partition, committed in baseline.observed.committed.items()
-            if options.uncommitted == "end" and committed is None and partition in baseline.bounds
+            if options.uncommitted == "latest" and committed is None and partition in baseline.bounds
         }
         watching = EndsWhileConsumed(reader=reader, partitions=ends.keys())
         watching._note(ends)

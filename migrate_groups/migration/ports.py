@@ -27,7 +27,7 @@ from migrate_groups.model.topics import TopicDescription
 
 
 class OffsetsReader(Protocol):
-    """Reads committed offsets: what the second client, the witness, is asked for."""
+    """Reads committed offsets: what the second client is asked for."""
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the committed offset of each of these partitions; ``None`` where nothing is committed.

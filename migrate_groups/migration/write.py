@@ -64,7 +64,7 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
             record(execution)
     asked = asked or _SecondReading(second, execution)
     execution = look_at_watched(writer, execution)
-    execution = _witnessed(asked.answers(), execution)
+    execution = _seen_by_second(asked.answers(), execution)
     record(execution)
     return execution
 
@@ -209,7 +209,7 @@ class _SecondReading:
         self._answers.put(seen)
 
 
-def _witnessed(seen: Seen | None, execution: Execution) -> Execution:
+def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
     if seen is None:
         return execution
     entries: list[Entry] = []
@@ -220,15 +220,15 @@ def _witnessed(seen: Seen | None, execution: Execution) -> Execution:
             unseen[str(found)] += of_group
             continue
         for entry in of_group:
-            witnessed = found.get(entry.change.topic_partition)
-            if _comparable(witnessed) != _comparable(entry.change.after):
-                difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(witnessed)}"
+            seen_there = found.get(entry.change.topic_partition)
+            if _comparable(seen_there) != _comparable(entry.change.after):
+                difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(seen_there)}"
                 entries.append(entry.refused(difference, sent=True))  # the group may have started meanwhile
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
         remark = f"group {some(groups)} was confirmed by one client only: {reason}"
         execution = execution.remarked(remark)
-        if execution.options.witness == "required":
+        if execution.options.second_client == "required":
             entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
     return execution.updated(entries)
 

@@ -63,7 +63,7 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
     if offset is None:
         return Decision(wanted=wanted, before=before, after=None)
     metadata = wanted.committed.metadata if wanted.committed else ""
-    if bounds is not None and offset < bounds.start and options.out_of_range == "start":
+    if bounds is not None and offset < bounds.start and options.out_of_range == "earliest":
         after, raised_from = CommittedOffset(offset=bounds.start, metadata=metadata), offset
     else:
         epoch = wanted.committed.leader_epoch if wanted.committed and _is_same_log(wanted, survey) else None
@@ -76,9 +76,9 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
     """Return where a target shall start, before it is looked whether the log has that offset yet."""
     if wanted.offset is not None:
         return wanted.offset
-    if options.uncommitted == "start":
+    if options.uncommitted == "earliest":
         return None if bounds is None else bounds.start
-    return wanted.start if options.uncommitted == "end" and wanted.origin is Origin.PROVEN_END else None
+    return wanted.start if options.uncommitted == "latest" and wanted.origin is Origin.PROVEN_END else None
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:

@@ -8,22 +8,24 @@ from typing import Any, Literal, get_args
 
 from migrate_groups.errors import InvalidInput
 
-Uncommitted = Literal["refuse", "end", "start", "leave"]
+Uncommitted = Literal["refuse", "earliest", "latest", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
-OutOfRange = Literal["refuse", "start"]
+OutOfRange = Literal["refuse", "earliest"]
 Vanished = Literal["refuse", "restore"]
-WitnessMode = Literal["auto", "required", "none"]
+SecondClientMode = Literal["auto", "required", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """The options of a write.
 
-    uncommitted: what partitions without a commit get. on_existing: what happens to offsets that a target has already.
+    uncommitted: what partitions without a commit get: the log start offset (``earliest``), the log end offset from
+    while a member was last seen to consume the topic (``latest``), or nothing (``leave``). on_existing: what happens to
+    offsets that a target has already.
     out_of_range: whether an offset below the log's start, whose records are gone, is set to that start.
     vanished: whether commits of an old group that have expired since the snapshot are taken from it all the same.
     settle: seconds that the old group must have been quiet. guard: seconds that it is watched after the write.
-    witness: whether the second client must answer. restore: a group's own snapshot may be written back to it.
+    second_client: whether the second client must answer. restore: a group's own snapshot may be written back to it.
     any_kind: groups that look like those of Kafka Streams or Connect are taken for plain consumer groups.
     """
 
@@ -33,7 +35,7 @@ class WriteOptions:
     vanished: Vanished = "refuse"
     settle: float = 10.0
     guard: float = 30.0
-    witness: WitnessMode = "auto"
+    second_client: SecondClientMode = "auto"
     restore: bool = False
     any_kind: bool = False
 
@@ -48,7 +50,7 @@ class WriteOptions:
         _one_of("on_existing", self.on_existing, OnExisting)
         _one_of("out_of_range", self.out_of_range, OutOfRange)
         _one_of("vanished", self.vanished, Vanished)
-        _one_of("witness", self.witness, WitnessMode)
+        _one_of("second_client", self.second_client, SecondClientMode)
 
 
 def _one_of(name: str, value: str, choices: Any) -> None:

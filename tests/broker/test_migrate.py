@@ -113,7 +113,7 @@ def test_an_old_application_that_comes_back_during_the_guard(cli, world, option)
     assert ("is let go" in err) == bool(option)
 
 
-@pytest.mark.parametrize(("uncommitted", "received"), [("end", 5), ("leave", 0)])
+@pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_what_is_produced_during_the_cut_over_is_not_lost(cli, world, uncommitted, received):
     """A partition without a commit, and new consumers with auto.offset.reset=latest: ``end`` is the log end from before
     the stop, so they get what was produced meanwhile; left alone they would lose it."""
@@ -167,8 +167,10 @@ def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
     world.commit(old.group, TopicPartition(caught, 0), 0)
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)
     assert f"topic {caught} from {old.group} to {old.pay_group} is new" in refusal
-    refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "start", "--yes", code=3)
-    assert "option uncommitted was refuse, is start" in refusal
+    refusal = cli.fails(
+        "migrate", "split.toml", "--approved", "plan.json", "--uncommitted", "earliest", "--yes", code=3
+    )
+    assert "option uncommitted was refuse, is earliest" in refusal
     assert world.committed(old.pay_group) == {}
 
 
@@ -199,7 +201,7 @@ def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
     """A run directory belongs to one intent: another split does not overwrite its receipt."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
-    refusal = cli.fails("migrate", "split.toml", "--uncommitted", "start", "--yes", code=2)
+    refusal = cli.fails("migrate", "split.toml", "--uncommitted", "earliest", "--yes", code=2)
     assert "receipt of another migration" in refusal
     assert world.committed(old.pay_group) == old.offsets(old.pay)
 
@@ -259,14 +261,14 @@ def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, wor
 
 @pytest.mark.parametrize("source", ["spec", "command line"])
 def test_offsets_below_the_logs_start(cli, world, source):
-    """Records that are gone are refused, counted; ``out_of_range = "start"`` starts the new group at what is left."""
-    old = Old(cli, world, options='out_of_range = "start"' if source == "spec" else "")
+    """Records that are gone are refused, counted; ``out_of_range = "earliest"`` starts at what is left."""
+    old = Old(cli, world, options='out_of_range = "earliest"' if source == "spec" else "")
     world.delete_records(old.pay, 0, 7)
     if source == "command line":
         refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
         assert f"{old.pay}-0 at 4: 3 records gone already" in refusal
-        assert "--out-of-range start" in refusal
-    cli("migrate", "split.toml", "--yes", *(() if source == "spec" else ("--out-of-range", "start")))
+        assert "--out-of-range earliest" in refusal
+    cli("migrate", "split.toml", "--yes", *(() if source == "spec" else ("--out-of-range", "earliest")))
     assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 7, TopicPartition(old.pay, 1): 5}
 
 

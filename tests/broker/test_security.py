@@ -59,7 +59,7 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
     (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
     group = f"group of {mode}"
     code, out, err = here.outcome(
-        *("apply", "offsets.csv", "--to-group", group, "--witness", "required", *NOW),
+        *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW),
         *("--bootstrap-server", address, "--command-config", file),
     )
     assert code == 0, err
@@ -99,7 +99,7 @@ def test_a_key_may_be_encrypted(secured, here, topic, client_properties, given):
     file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
     (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
     code, out, err = here.outcome(
-        *("apply", "offsets.csv", "--to-group", f"locked {given}", "--witness", "required", *NOW),
+        *("apply", "offsets.csv", "--to-group", f"locked {given}", "--second-client", "required", *NOW),
         *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
     )
     assert (code, "1 confirmed" in out) == (0, True), err

@@ -189,7 +189,7 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
     cli(*arguments, f"{group}-b", "--uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
-    cli(*arguments, f"{group}-c", "--uncommitted", "start")
+    cli(*arguments, f"{group}-c", "--uncommitted", "earliest")
     assert world.committed(f"{group}-c") == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 3}
 
 
@@ -200,7 +200,7 @@ def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert f"{partition.topic}-1" in cli.fails(*arguments, code=3)
-    cli(*arguments, "--uncommitted", "start")
+    cli(*arguments, "--uncommitted", "earliest")
     assert world.committed(f"{group}-new") == {partition: 4, TopicPartition(partition.topic, 1): 0}
 
 

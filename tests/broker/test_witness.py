@@ -70,7 +70,9 @@ def test_what_it_could_not_confirm_is_said(here, world, crashes, monkeypatch, bo
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes += [signal.SIGABRT, signal.SIGSEGV]
-    done = here("migrate", "split.toml", "--yes", *(["--witness", "required"] if required else []), code=4 * required)
+    done = here(
+        "migrate", "split.toml", "--yes", *(["--second-client", "required"] if required else []), code=4 * required
+    )
     said = (
         f"group '{old.find_group}', '{old.pay_group}' was confirmed by one client only: "
         "the second client (confluent-kafka) died or hung"

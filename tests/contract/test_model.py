@@ -49,7 +49,7 @@ class Side:
         source, target = dice.sample(self.groups, 2)
         options = WriteOptions(
             on_existing=dice.choice(["refuse", "forward", "overwrite"]),
-            uncommitted=dice.choice(["refuse", "start", "leave"]),
+            uncommitted=dice.choice(["refuse", "earliest", "leave"]),
         )
         taken = take_snapshot(self.writer, [source], FakeClock())
         named = name_groups(taken, [target], fan_out=False, restore=False)

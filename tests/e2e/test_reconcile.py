@@ -97,7 +97,7 @@ def test_a_run_directory_is_all_that_is_needed(tmp_path, world, cli, here):
         world.produce(topic, partition, 10)
         world.commit(group, TopicPartition(topic, partition), 4)
     (tmp_path / "split.toml").write_text(
-        f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n[options]\nuncommitted = 'start'\n"
+        f"source = '{group}'\n[[target]]\ngroup = '{new}'\ntopics = ['*']\n[options]\nuncommitted = 'earliest'\n"
     )
     said = cli("migrate", "split.toml", *NOW).stderr
     assert "next: migrate-groups reconcile split.toml.run\n" in said

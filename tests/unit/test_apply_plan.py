@@ -182,14 +182,14 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
     """A partition that was added since would get an offset that nobody reviewed."""
-    shell(*SAVE, "--uncommitted", "start")
+    shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
     assert "new t-2 (not in the plan)" in shell(*APPLY, code=3)
 
 
 def test_a_start_that_moved_makes_a_plan_stale(shell):
-    """With --uncommitted start the log's start is part of what was reviewed."""
+    """With --uncommitted earliest the log's start is part of what was reviewed."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -197,7 +197,7 @@ def test_a_start_that_moved_makes_a_plan_stale(shell):
         shell.folder / "split.csv",
         replace=True,
     )
-    shell(*SAVE, "--uncommitted", "start")
+    shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.produce("u", 0, 5)
     shell.cluster.delete_records("u", 0, 2)
     assert "new u-0 (to be written 0 → 2, 0 is below" in shell(*APPLY, code=3)
@@ -237,8 +237,8 @@ def test_a_plan_made_while_the_group_was_live_holds_if_nothing_moved(shell):
         (("--settle", "5s"), "--settle 5.0 contradicts plan.json, reviewed with 0.0"),
         (("--guard", "1s"), "--guard"),
         (("--on-existing", "overwrite"), "--on-existing overwrite contradicts plan.json, reviewed with refuse"),
-        (("--uncommitted", "end"), "--uncommitted"),
-        (("--witness", "none"), "--witness"),
+        (("--uncommitted", "latest"), "--uncommitted"),
+        (("--second-client", "none"), "--second-client"),
         (("--vanished", "restore"), "--vanished"),
         (("--restore",), "--restore"),
         (("--any-kind",), "--any-kind"),
@@ -264,12 +264,12 @@ def test_a_receipt_does_not_go_to_stdout(shell):
 
 
 def test_what_only_migrate_can_tell_is_not_offered(shell):
-    """``--uncommitted end`` is no value of apply's; where a plan of migrate's has it, it is said who takes that."""
-    assert "end is for migrate alone" in " ".join(shell("apply", "--help").split())
-    assert "'end' is not one of 'refuse', 'start', 'leave'" in shell(*DRY, "--uncommitted", "end", code=2)
+    """``--uncommitted latest`` is no value of apply's; where a plan of migrate's has it, it is said who takes that."""
+    assert "latest is for migrate alone" in " ".join(shell("apply", "--help").split())
+    assert "'latest' is not one of 'refuse', 'earliest', 'leave'" in shell(*DRY, "--uncommitted", "latest", code=2)
     shell(*SAVE)
     saved = plan_json.load(shell.folder / "plan.json")
-    plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="end"))
+    plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="latest"))
     (shell.folder / "plan.json").write_bytes(plan_json.to_bytes(plan, saved.rows.rows()))
     assert "which only migrate can tell: migrate --approved" in shell(*APPLY, code=2)
 

@@ -89,7 +89,7 @@ def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, n
     found = checks(cluster, rows)["targets"]
     assert found.verdict is Verdict.REFUSE
     assert f"{name!a}: white space at a name's beginning, or a NUL in it" in found.reason
-    assert checks(cluster, rows, witness="none")["targets"].verdict is Verdict.PASS
+    assert checks(cluster, rows, second_client="none")["targets"].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("name", ["new ", "n ew", "\u00a0new", "new\n"])
@@ -212,10 +212,10 @@ def test_a_start_is_not_written_over_an_offset_unasked(cluster):
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     rows = [handed_over(0), handed_over(1, None)]
-    found = checks(cluster, rows, uncommitted="start")
+    found = checks(cluster, rows, uncommitted="earliest")
     assert "new t-1 is at 7, not 0" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
-    assert refusing(checks(cluster, rows, uncommitted="start", on_existing="overwrite")) == []
+    assert refusing(checks(cluster, rows, uncommitted="earliest", on_existing="overwrite")) == []
 
 
 def test_an_offset_that_is_left_in_the_target_is_named(cluster):
@@ -242,7 +242,7 @@ def test_partitions_are_counted_once_however_many_groups_get_them(cluster):
 
 def test_a_partition_that_was_cut_from_the_file_is_not_restarted(cluster):
     """``start`` is for what nobody has read: a partition that the old group has committed is not one of those."""
-    found = checks(cluster, [handed_over(0)], uncommitted="start")
+    found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("1 partition with a commit missing from the file: t-1;")
     assert refusing(found) == ["complete"]
     assert refusing(checks(cluster, [handed_over(0)], uncommitted="leave")) == []
@@ -252,7 +252,7 @@ def test_what_is_written_without_a_source_is_said(cluster):
     """Partitions of no source group are left without a commit unless told: the check says what happens to them."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
     assert "nothing is written for 1 partition" in checks(cluster, rows)["complete"].reason
-    assert "uncommitted = start" in checks(cluster, rows, uncommitted="start")["complete"].reason
+    assert "uncommitted = earliest" in checks(cluster, rows, uncommitted="earliest")["complete"].reason
 
 
 def test_every_way_out_of_the_log_is_named(cluster):

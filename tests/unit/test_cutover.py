@@ -82,7 +82,7 @@ def test_the_plan_shares_out_what_split_does():
         assert [*prepare(made, wanted, LEAVE, FakeClock()).rows()] == [*parts.rows()]
 
 
-END = WriteOptions(uncommitted="end", settle=0)
+END = WriteOptions(uncommitted="latest", settle=0)
 LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
@@ -145,7 +145,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
         made.leave("big", "a")
 
     with pytest.raises(Refused, match="inv was deleted and created again"):
-        migrate(made, spec(), WriteOptions(uncommitted="start", vanished="restore", settle=0), recreate)
+        migrate(made, spec(), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), recreate)
 
 
 def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
@@ -228,7 +228,7 @@ def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
         made.join("big", member("a", CAT))
         made.delete_offsets("big", [INV])
 
-    migrate(made, spec("cat"), WriteOptions(uncommitted="start", vanished="restore", settle=0), unsubscribe)
+    migrate(made, spec("cat"), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), unsubscribe)
     assert made.committed("bill", [INV])[INV].offset == 5
 
 
@@ -368,7 +368,7 @@ def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
 def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
     """The killed run knew the old group's offset: the next one hands over that, and not the log's start."""
     made = whole()
-    options = WriteOptions(uncommitted="start", vanished=vanished, settle=0)
+    options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
     first = migrate(made, spec(), options)
     made.delete_offsets("big", [INV, FRESH])
     again = migrate(made, spec(), options, earlier=first)

@@ -63,7 +63,7 @@ def test_an_election_that_loses_nothing_needed_is_no_obstacle():
     assert start(final) == 8
 
 
-END = WriteOptions(uncommitted="end", settle=0)
+END = WriteOptions(uncommitted="latest", settle=0)
 
 
 def test_an_end_moves_on_while_a_member_is_seen():
@@ -77,7 +77,7 @@ def test_an_end_above_an_open_transaction_does_not_count():
     made = cluster()
     with (
         made.transaction("inv", 0, 5),
-        pytest.raises(Refused, match="and no transaction was open there: inv-0; --uncommitted start or leave"),
+        pytest.raises(Refused, match="and no transaction was open there: inv-0; --uncommitted earliest or leave"),
     ):
         migrate(made, END, lambda: None, lambda: None)
 
@@ -101,4 +101,4 @@ def test_ends_that_nobody_wants_are_not_asked_for():
     """With another option the old group is looked at, and its logs are not."""
     made = cluster()
     made.last_stable_offsets = None  # to ask for one would be an error
-    assert start(migrate(made, WriteOptions(uncommitted="start", settle=0), lambda: None, lambda: None)) == 0
+    assert start(migrate(made, WriteOptions(uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0

@@ -64,8 +64,10 @@ GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
 
 def test_options_of_a_spec_are_read(tmp_path):
     """[options] holds the options of the write, durations with units; fan_out stands at the top."""
-    read = spec(tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "start"\nsettle = "1m"\nguard = "0s"\n')
-    assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("start", 60, 0)
+    read = spec(
+        tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
+    )
+    assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("earliest", 60, 0)
     assert read.spec.fan_out
 
 
@@ -96,7 +98,7 @@ def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
         (GOOD + "topics_regex = ['(?!test).*']", "no look-around, no back-references.: invalid perl operator: ..!"),
         (GOOD + r"topics_regex = ['(a)\1']", r"invalid escape sequence: .1"),
         (GOOD + "[options]\nuncommited = 'start'", "unknown key uncommited"),
-        (GOOD + "[options]\nuncommitted = 'latest'", "uncommitted is 'latest'; expected one of"),
+        (GOOD + "[options]\nuncommitted = 'end'", "uncommitted is 'end'; expected one of"),
         (GOOD + "[options]\nsettle = 10", "settle in .options. is no text"),
         (GOOD + "[options]\nsettle = '10'", "settle is '10'; expected a duration"),
         (GOOD + "[stay]\ngroups = ['x']", "unknown key groups"),

@@ -248,7 +248,7 @@ def test_hashes_and_verdict_must_be_those_of_the_content(field):
         ('"restore":false', '"restore":0', "options: Expected `bool`"),
         ('"restore":false', '"reset":false', "the options are any_kind, "),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
-        ('"witness":"auto"', '"witness":"me"', "Invalid enum value 'me'"),
+        ('"second_client":"auto"', '"second_client":"me"', "Invalid enum value 'me'"),
         ('"schema_version": 3', '"schema_version": 4', "a later migrate-groups wrote it"),
         ('"schema_version": 3', '"schema_version": 1', "schema version 1; this reads 3"),
         ('"schema_version": 3', '"schema_version": "3"', "Expected `int`"),

@@ -23,11 +23,14 @@ SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
         ),
         ('settle = "0s"\nguard = "20d"', "pass --settle 0s --guard 1728000s to apply"),
         (
-            'out_of_range = "start"\nvanished = "restore"\nuncommitted = "leave"',
-            "pass --uncommitted leave --out-of-range start --vanished restore to apply",
+            'out_of_range = "earliest"\nvanished = "restore"\nuncommitted = "leave"',
+            "pass --uncommitted leave --out-of-range earliest --vanished restore to apply",
         ),
-        ('uncommitted = "end"', 'uncommitted = "end" is for migrate alone'),
-        ('uncommitted = "end"\nguard = "1s"', 'pass --guard 1s to apply; uncommitted = "end" is for migrate alone'),
+        ('uncommitted = "latest"', 'uncommitted = "latest" is for migrate alone'),
+        (
+            'uncommitted = "latest"\nguard = "1s"',
+            'pass --guard 1s to apply; uncommitted = "latest" is for migrate alone',
+        ),
     ],
 )
 def test_options_of_the_spec_are_said_as_flags_of_apply(tmp_path, options, said):

@@ -165,7 +165,7 @@ def test_clients_that_differ_are_no_success():
 def test_a_witness_that_does_not_answer(mode, expected):
     """One client alone confirms with a remark; where the witness is required it is no success."""
     witness = SecondClient(ClusterUnavailable("died twice"))
-    receipt, _ = run(cluster(), witness=witness, options=WriteOptions(witness=mode))
+    receipt, _ = run(cluster(), witness=witness, options=WriteOptions(second_client=mode))
     assert outcomes(receipt) == [expected] * 2
     assert "confirmed by one client only: died twice" in receipt.remarks[0]
 

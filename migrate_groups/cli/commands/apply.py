@@ -45,11 +45,11 @@ def apply(
         typer.Option(help="What a target's other offsets mean.", show_default="refuse"),
     ] = None,
     uncommitted: Annotated[
-        Literal["refuse", "start", "leave"] | None,
-        typer.Option(help="What partitions without a commit get; end is for migrate alone.", show_default="refuse"),
+        Literal["refuse", "earliest", "leave"] | None,
+        typer.Option(help="What partitions without a commit get; latest is for migrate alone.", show_default="refuse"),
     ] = None,
     out_of_range: Annotated[
-        Literal["refuse", "start"] | None,
+        Literal["refuse", "earliest"] | None,
         typer.Option(help="What becomes of offsets below the log's start.", show_default="refuse"),
     ] = None,
     vanished: Annotated[
@@ -57,7 +57,7 @@ def apply(
         typer.Option(help="What an old group's commits mean that have expired since.", show_default="refuse"),
     ] = None,
     any_kind: plans.AnyKind = False,
-    witness: plans.WitnessOption = None,
+    second_client: plans.SecondClientOption = None,
     settle: Annotated[
         str | None,
         typer.Option(help="How long the old group must be quiet, for instance 10s; 0s is none.", show_default="10s"),
@@ -94,7 +94,7 @@ def apply(
         "vanished": vanished,
         "any_kind": any_kind or None,
         "restore": restore or None,
-        "witness": witness,
+        "second_client": second_client,
     }
     connection = Connection(bootstrap_server, command_config, properties, timeout)
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)

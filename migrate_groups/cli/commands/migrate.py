@@ -49,12 +49,12 @@ def migrate(
         Literal["refuse", "forward", "overwrite"] | None, typer.Option(help="Overrules the spec.")
     ] = None,
     uncommitted: Annotated[
-        Literal["refuse", "end", "start", "leave"] | None, typer.Option(help="Overrules the spec.")
+        Literal["refuse", "earliest", "latest", "leave"] | None, typer.Option(help="Overrules the spec.")
     ] = None,
-    out_of_range: Annotated[Literal["refuse", "start"] | None, typer.Option(help="Overrules the spec.")] = None,
+    out_of_range: Annotated[Literal["refuse", "earliest"] | None, typer.Option(help="Overrules the spec.")] = None,
     vanished: Annotated[Literal["refuse", "restore"] | None, typer.Option(help="Overrules the spec.")] = None,
     any_kind: plans.AnyKind = False,
-    witness: plans.WitnessOption = None,
+    second_client: plans.SecondClientOption = None,
     hold: Annotated[
         bool, typer.Option("--hold", help="Keep everybody out of the stopped old group until the guard is over.")
     ] = False,
@@ -87,7 +87,7 @@ def migrate(
         out_of_range=out_of_range,
         vanished=vanished,
         any_kind=any_kind or None,
-        witness=witness,
+        second_client=second_client,
         settle=settle,
         guard=guard,
     )

@@ -38,7 +38,7 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
         for found, meaning in (
             (unknown, "in no log: the partition does not exist or has no leader"),
             (beyond, "beyond the log's end"),
-            (below, "below the log's start (--out-of-range start sets them to it)"),
+            (below, "below the log's start (--out-of-range earliest sets them to it)"),
         )
         if found
     ]
@@ -87,16 +87,16 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
         return Check.refused(name, f"{reason}; {advice}")
     if options.uncommitted == "refuse":
         advice = (
-            "--uncommitted start or leave, with migrate also end, says what they get; "
+            "--uncommitted earliest or leave, with migrate also latest, says what they get; "
             "the new group's auto.offset.reset decides if left"
         )
         return Check.refused(name, f"{found}; {advice}")
-    if options.uncommitted == "end":
+    if options.uncommitted == "latest":
         late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
             reason = (
                 f"no log end was read while a member was seen and no transaction was open there: {some(late)}; "
-                "--uncommitted start or leave"
+                "--uncommitted earliest or leave"
             )
             return Check.refused(name, reason)
     return Check.warned(name, f"{found}; uncommitted = {options.uncommitted}")

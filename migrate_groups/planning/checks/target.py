@@ -23,7 +23,7 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     if both and not options.restore:
         return Check.refused("targets", f"group {some(both)} is source and target")
     trimmed = [group for group in targets if group[:1] in _TRIMMED or "\0" in group]
-    if trimmed and options.witness != "none":
+    if trimmed and options.second_client != "none":
         reason = (
             f"{some([ascii(group) for group in trimmed])}: white space at a name's beginning, or a NUL in it: the "
             "second client would look at another group; choose another name"

@@ -119,7 +119,7 @@ def settings(draw) -> Setting:
         split=split,
         existing=existing,
         on_existing=draw(st.sampled_from(["overwrite" if existing else "refuse", "overwrite", "forward"])),
-        uncommitted=draw(st.sampled_from(["refuse", "refuse", "refuse", "leave", "start", "end"])),
+        uncommitted=draw(st.sampled_from(["refuse", "refuse", "refuse", "leave", "earliest", "latest"])),
         vanished=draw(st.sampled_from(["refuse", "restore"])),
         settle=draw(st.sampled_from([6, 6, 0])),
         guard=draw(st.sampled_from([6, 6, 0])),

@@ -261,7 +261,7 @@ class Story:
             "migrate": ("migrate", "split.toml", "--wait", "20s", "--yes", *(("--hold",) if step.hold else ())),
             "apply": (
                 *("apply", "snap.csv", "--to-group", "c", *options, "--yes", "--on-existing", self.setting.on_existing),
-                *("--uncommitted", self.setting.uncommitted.replace("end", "refuse")),
+                *("--uncommitted", self.setting.uncommitted.replace("latest", "refuse")),
             ),
             "restore": (
                 *("apply", f"kept-{step.of}.csv", "--restore", "--on-existing", "overwrite", *options, "--yes"),
@@ -388,7 +388,7 @@ class Story:
             world.produce(partition, 2)
         for group in GROUPS:
             self.start(group, member=True)
-        world.wait(max(world.ledger.ends.values()) / 2 + 2)  # from the log start, with uncommitted = start
+        world.wait(max(world.ledger.ends.values()) / 2 + 2)  # from the log start, with uncommitted = earliest
         self.judge()
         for partition, offset in world.left():
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
