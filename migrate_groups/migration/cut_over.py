@@ -11,6 +11,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.last_seen import EndsWhileConsumed, LastCommitted
+from migrate_groups.migration.phase import for_one_phase
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of, refuse_forbidden
 from migrate_groups.migration.stop import StopProgress, Wait, prove_stopped
@@ -98,8 +99,9 @@ def prepare(
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
     written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
-    visible = reader.describe_topics(None)
-    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics), visible)
+    reader = for_one_phase(reader)
+    reader.describe_topics(None)  # all at once: what follows asks for none of them again
+    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
     # A topic all of whose commits have expired since is in the receipt alone, or in the baseline.
@@ -108,13 +110,13 @@ def prepare(
         last = LastCommitted.of_baseline(baseline)
         last.refuse_unless_restorable(spec.source, options)
         topics = expired | {partition.topic for partition in last.committed}
-        reading = read_group(reader, spec.source, clock, topics=topics, known=visible, may_be_gone=True)
+        reading = read_group(reader, spec.source, clock, topics=topics, may_be_gone=True)
     else:
-        reading = read_group(reader, spec.source, clock, topics=expired, known=visible)
+        reading = read_group(reader, spec.source, clock, topics=expired)
         last = LastCommitted.of_look(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
-    cluster_facts = read_cluster_facts(reader, wanted, visible)
+    cluster_facts = read_cluster_facts(reader, wanted)
     plan, _ = plan_of(reader, wanted, options, receipt, cluster_facts, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)

@@ -16,6 +16,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.guard import guard
 from migrate_groups.migration.outcome import Outcome, outcome_of
+from migrate_groups.migration.phase import for_one_phase
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import refuse_by_record
@@ -156,7 +157,9 @@ def keep(
     try:
         # The starts were read beside the write; the ends may be those from before the stop.
         reading = replace(reading, bounds=reader.log_ranges(reading.observed.committed, starts=reading.starts))
-        after = take_snapshot(reader, groups, clock, reading) if execution.is_whole else None
+        reader = for_one_phase(reader)
+        reader.describe_topics(reading.observed.topics)  # all at once: the snapshot asks for none of them again
+        after = take_snapshot(reader, groups, clock, reading.bounds) if execution.is_whole else None
     except MigrateGroupsError as error:
         after = None
         events.said(f"{wanted.run.after} was not written: {error}")

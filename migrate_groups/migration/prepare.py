@@ -7,6 +7,7 @@ from datetime import datetime
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
+from migrate_groups.migration.phase import for_one_phase
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.survey import survey
 from migrate_groups.migration.take import Reading
@@ -80,7 +81,7 @@ def plan_of(
 
     ``cluster_facts`` and ``reading`` are what is known already (`survey`).
     """
-    facts = survey(reader, wanted, cluster_facts, reading)
+    facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
     checks = run_checks(decisions, facts, options, receipt)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}

@@ -10,7 +10,7 @@ from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import Reading, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.checks.permission import hidden, missing, needed
 from migrate_groups.planning.survey import ClusterFacts, Survey
@@ -19,41 +19,30 @@ from migrate_groups.text import some
 
 
 def permissions_unless_hidden(
-    reader: GroupReader,
-    wanted: Mapping[Resource, frozenset[Operation]],
-    visible: Mapping[str, TopicDescription] = MappingProxyType({}),
+    reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return what this principal may do with these groups and topics; those that are ``visible`` say it of themselves.
+    """Return what this principal may do with these groups and topics.
 
     Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
     hidden would be left out of every answer that does not ask for it by name.
     """
-    told = {
-        resource: visible[resource.name].permitted
-        for resource in wanted
-        if resource.type is ResourceType.TOPIC and resource.name in visible
-    }
-    permissions = {**told, **reader.permissions([resource for resource in wanted if resource not in told])}
+    permissions = reader.permissions([*wanted])
     if hidden(permissions):
         lacking = some(missing(wanted, permissions), most=20)
         raise NotAuthorized(f"not authorized: {reader.principal} lacks {lacking}; grant it these permissions")
     return permissions
 
 
-def read_cluster_facts(
-    reader: GroupReader, wanted: Sequence[Wanted], visible: Mapping[str, TopicDescription] | None = None
-) -> ClusterFacts:
-    """Return what surrounds the groups and topics of what is wanted.
-
-    ``visible`` are all topics, where they have been described already.
+def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
+    """Return the facts about the cluster that matter to the groups and topics of what is wanted.
 
     Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
     `GroupReader`.
     """
-    visible = reader.describe_topics(None) if visible is None else visible
+    visible = reader.describe_topics(None)
     return ClusterFacts(
         principal=reader.principal,
-        permissions=permissions_unless_hidden(reader, needed(wanted), visible),
+        permissions=permissions_unless_hidden(reader, needed(wanted)),
         topic_names=frozenset(visible),
         offsets_retention=reader.offsets_retention(),
     )

@@ -75,19 +75,19 @@ def take_snapshot(
     reader: GroupReader,
     groups: Sequence[str],
     clock: Clock,
-    known: Reading | None = None,
+    known: Mapping[TopicPartition, LogRange] = MappingProxyType({}),
 ) -> Snapshot:
-    """Return a snapshot of these groups; what ``known`` says of topics and logs is not asked for once more.
+    """Return a snapshot of these groups; ``known``: logs whose start and end offsets were read just now.
 
     One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Raises as
     `read_group`.
     """
     described = reader.describe_groups([*dict.fromkeys(map(_named, groups))])
     cluster_id = reader.cluster_id()
-    topics, starts, ends = (known.observed.topics, known.starts, known.ends) if known else ({}, {}, {})
+    starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
     readings = []
     for group in map(_committing, described.values()):
-        look, taken_at = observe(reader, group, frozenset, topics), clock.now()
+        look, taken_at = observe(reader, group, frozenset), clock.now()
         bounds = reader.log_ranges(look.committed, ends, starts)
         readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, observed=look, bounds=bounds))
     return Snapshot.of_rows(row for reading in readings for row in reading.rows())
@@ -99,13 +99,10 @@ def read_group(
     clock: Clock,
     *,
     topics: Iterable[str] = (),
-    known: Mapping[str, TopicDescription] = MappingProxyType({}),
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
     """Read a group's own topics and these ``topics``; ``ends`` are log ends that were read before.
-
-    ``known`` topics have been described just now: where these are all, none is described once more.
 
     Under one leader a log's end moves on only. An offset that was committed within a former end is within the log's, so
     that those ends are read anew that an offset lies beyond, those of partitions without one, and those of partitions
@@ -114,7 +111,7 @@ def read_group(
     Raises `GroupNotFound`, unless the group ``may_be_gone``; `Refused` for a share group; and as `GroupReader`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
-    look = observe(reader, description, frozenset(topics).union, known)
+    look = observe(reader, description, frozenset(topics).union)
     taken_at = clock.now()
     within = {
         partition: ends[partition]
@@ -133,16 +130,14 @@ def observe(
     reader: GroupReader,
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
-    known: Mapping[str, TopicDescription] = MappingProxyType({}),
 ) -> ObservedGroup:
     """Return what a group has committed on topics that are chosen among its own.
 
-    Its own are those that it has a commit, an assignment or a subscription for. Where all that are chosen are known,
-    they are not described once more. Raises as `GroupReader`.
+    Its own are those that it has a commit, an assignment or a subscription for. Raises as `GroupReader`.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(_own(everywhere, description)))
-    topics = {name: known[name] for name in chosen} if chosen <= known.keys() else reader.describe_topics(chosen)
+    topics = reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # What is not among all commits may be pending there.
     rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])

@@ -1,0 +1,52 @@
+"""What may be remembered for one phase of a use case: topics and permissions, which are asked for once.
+
+Committed offsets, group descriptions and log offsets are never remembered: safety is reading twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, cast
+
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.topics import TopicDescription
+
+
+def for_one_phase(reader: GroupReader) -> GroupReader:
+    """Return a reader that asks for each topic, and for what may be done with a group or topic, only once."""
+    return cast("GroupReader", _Remembering(reader))
+
+
+class _Remembering:
+    def __init__(self, reader: GroupReader) -> None:
+        self._reader = reader
+        self._topics: dict[str, TopicDescription] = {}
+        self._has_all = False
+        self._permissions: dict[Resource, frozenset[Operation] | None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
+        """See `GroupReader.describe_topics`; a topic that was not there is asked for again, since it may be hidden."""
+        if topics is None:
+            if not self._has_all:
+                self._topics |= self._reader.describe_topics(None)
+                self._has_all = True
+            return self._topics
+        names = set(topics)
+        self._topics |= self._reader.describe_topics(names - self._topics.keys())
+        return {name: self._topics[name] for name in sorted(names & self._topics.keys())}
+
+    def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
+        """See `GroupReader.permissions`; a topic that was described has said it of itself."""
+        told = {
+            resource: self._topics[resource.name].permitted
+            for resource in resources
+            if resource.type is ResourceType.TOPIC and resource.name in self._topics
+        }
+        self._permissions |= told
+        left = [resource for resource in resources if resource not in self._permissions]
+        self._permissions |= self._reader.permissions(left) if left else {}
+        return {resource: self._permissions[resource] for resource in resources}
