@@ -26,7 +26,7 @@ from tests.support.versions import NEEDS_THREE_BROKERS
 pytestmark = NEEDS_THREE_BROKERS
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
-SEEDS = {"coordinator hangs": 172, "coordinator restarted": 88, "tool killed at a hung coordinator": 141}
+SEEDS = {"coordinator hangs": 41, "coordinator restarted": 88, "tool killed at a hung coordinator": 10}
 MORE_SEEDS = range(1001, 1013)
 
 

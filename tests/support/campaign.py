@@ -47,7 +47,7 @@ FAULTS = (
 )
 # A migration of two topics to two groups makes so many steps, or a few more; from the first time that the receipt is
 # recorded to the last look after the write they are these (measured). Half of the runs halt there.
-_ALL_STEPS, _STEPS_OF_THE_WRITE = range(1, 114), range(72, 97)
+_ALL_STEPS, _STEPS_OF_THE_WRITE = range(1, 75), range(45, 65)
 _PATIENCE = 150.0  # for a command to end by itself: far more than its time-outs add up to
 _NOTHING_WRITTEN = (2, 3, 5)
 
