@@ -11,24 +11,42 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrate_groups.schema import MOST_INT32, MOST_INT64, Column, Kind
+from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Rule:
     """What the cells of a column must look like, and the type that they are cast to.
 
-    pattern: a regular expression for the whole cell; "" takes any text. in_range: what no pattern can say.
-    nullable: whether an empty cell is null (an error otherwise). keeps_empty: an empty cell is a value of its own.
-    least, most: the range of the values, of numbers and moments.
+    in_range: what no pattern can say. least, most: the range of the values, of numbers and moments.
     """
 
+    column: Column
     kind: pa.DataType
-    expected: str
-    pattern: str = ""
     in_range: Callable[[str], bool] = lambda cell: True
-    nullable: bool = False
-    keeps_empty: bool = False
     least: Any = None
     most: Any = None
+
+    @property
+    def expected(self) -> str:
+        """What a cell should be, for people."""
+        return self.column.form.expected
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the whole cell; empty takes any text."""
+        return self.column.form.pattern
+
+    @property
+    def nullable(self) -> bool:
+        """Whether an empty cell is null; an error otherwise."""
+        return self.column.nullable
+
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether an empty cell is a value of its own."""
+        return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
         """Return what is wrong with a cell, None where nothing is."""
@@ -67,48 +85,19 @@ class Column:
         return min(found, default=None)
 
 
-def name(*, nullable: bool) -> Column:
-    """Take any text; empty is null."""
-    return Column(kind=pa.string(), expected="a name", nullable=nullable)
+def rule(column: Column) -> Rule:
+    """Return the rule for a column."""
+    kind = SCHEMA.field(column.name).type if column.name in COLUMNS else OLDEST_UNCONSUMED.type
+    if column.kind is Kind.TIMESTAMP:
+        least, most = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        return Rule(column=column, kind=kind, in_range=_is_instant, least=least, most=most)
+    if column.kind in _MOST:
+        most_number = _MOST[column.kind]
+        return Rule(column=column, kind=kind, in_range=lambda cell: int(cell) <= most_number, least=0, most=most_number)
+    return Rule(column=column, kind=kind)
 
 
-def topic() -> Column:
-    """Take what Kafka takes as the name of a topic."""
-    return Column(
-        kind=pa.string(), pattern="[a-zA-Z0-9._-]{1,249}", expected="a topic: letters, digits, '.', '_' and '-'"
-    )
-
-
-def free_text() -> Column:
-    """Take any text; empty is a value of its own, and not null."""
-    return Column(kind=pa.string(), expected="any text", keeps_empty=True)
-
-
-def number(*, bits: int, nullable: bool) -> Column:
-    """Take a whole number ≥ 0 in plain digits: a spreadsheet's ``1.2E+09`` or ``1,000`` is refused."""
-    most = 2 ** (bits - 1) - 1
-    return Column(
-        kind=pa.int32() if bits == 32 else pa.int64(),
-        pattern="[0-9]{1,19}",
-        in_range=lambda cell: int(cell) <= most,
-        least=0,
-        most=most,
-        expected=f"a whole number from 0 to {most}",
-        nullable=nullable,
-    )
-
-
-def timestamp(*, nullable: bool) -> Column:
-    """Take an instant as RFC 3339 in UTC, down to microseconds."""
-    return Column(
-        kind=pa.timestamp("us", tz="UTC"),
-        pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z",
-        in_range=_is_instant,
-        least=datetime.min.replace(tzinfo=UTC),
-        most=datetime.max.replace(tzinfo=UTC),
-        expected="a time such as 2026-11-20T21:24:55.123456Z",
-        nullable=nullable,
-    )
+_MOST = {Kind.INT32: MOST_INT32, Kind.INT64: MOST_INT64}
 
 
 def _is_instant(cell: str) -> bool:

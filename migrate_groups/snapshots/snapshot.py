@@ -16,31 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple
 
+from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.text import some
 
-SCHEMA = pa.schema(
-    [
-        pa.field("cluster_id", pa.string()),
-        pa.field("taken_at", pa.timestamp("us", tz="UTC")),
-        pa.field("group", pa.string()),
-        pa.field("source_group", pa.string()),
-        pa.field("group_state", pa.string()),
-        pa.field("group_type", pa.string()),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("metadata", pa.string(), nullable=False),
-        pa.field("log_start_offset", pa.int64()),
-        pa.field("log_end_offset", pa.int64()),
-    ]
-)
+_TYPES = {
+    schema.Kind.NAME: pa.string(),
+    schema.Kind.TOPIC: pa.string(),
+    schema.Kind.TEXT: pa.string(),
+    schema.Kind.INT32: pa.int32(),
+    schema.Kind.INT64: pa.int64(),
+    schema.Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+}
+
+
+def _field(column: schema.Column) -> pa.Field:
+    never_null = column.required or column.kind is schema.Kind.TEXT
+    return pa.field(column.name, _TYPES[column.kind], nullable=not never_null)
+
+
+SCHEMA = pa.schema([_field(column) for column in schema.SNAPSHOT])
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
-OLDEST_UNCONSUMED = pa.field("oldest_unconsumed_at", pa.timestamp("us", tz="UTC"))
-"""A further, last column, of snapshots that were asked for it: when the oldest record left to read was stamped."""
+OLDEST_UNCONSUMED = _field(schema.OLDEST_UNCONSUMED)
 _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascending"), ("taken_at", "ascending")]
 
 
@@ -111,8 +109,8 @@ class Snapshot:
         Raises `InvalidInput` where a row stands twice: same cluster, moment, group, source group, topic and partition.
         """
         asked = OLDEST_UNCONSUMED.name in table.column_names
-        schema = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
-        snapshot = Snapshot(table.select(schema.names).cast(schema).sort_by(_ORDER))
+        fields = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
+        snapshot = Snapshot(table.select(fields.names).cast(fields).sort_by(_ORDER))
         snapshot._refuse_duplicates(
             ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"], "stands twice"
         )
@@ -125,9 +123,9 @@ class Snapshot:
         Raises as `of`.
         """
         columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(Row.__struct_fields__)
-        schema = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
-        arrays = [_array(column, field.type) for column, field in zip(columns, schema, strict=False)]
-        return Snapshot.of(pa.Table.from_arrays(arrays, schema=schema))
+        fields = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
+        arrays = [_array(column, field.type) for column, field in zip(columns, fields, strict=False)]
+        return Snapshot.of(pa.Table.from_arrays(arrays, schema=fields))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows in the table's order."""

@@ -55,7 +55,7 @@ def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFi
     ]
     expected = {(row["column"], row["value"]): row["expected"] for row in rows}
     assert expected["", "new,big,t,5"] == "a row of 6 cells"
-    assert expected["topic", "t t"] == "a topic's name"
+    assert expected["topic", "t t"] == "a topic: letters, digits, '.', '_' and '-'"
     read = next(json.loads(row["row"]) for row in rows if row["value"] == "t t")
     assert (read["group"], read["partition"]) == ("a\nb", 6)
 

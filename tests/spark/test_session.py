@@ -152,7 +152,9 @@ def test_jobs_run_everywhere(module: str) -> None:
     assert imports <= {*sys.stdlib_module_names, "pyspark", "migrate_groups"}
     ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     assert not {name for name in ours if name.startswith("migrate_groups")} - {
+        "migrate_groups",
         "migrate_groups.errors",
+        "migrate_groups.schema",
         "migrate_groups.spark",
         "migrate_groups.spark.offsets_topic",
         "migrate_groups.spark.reconciliation",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.snapshots import any_format
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.spark.failures import readable_failures
@@ -23,6 +26,7 @@ from migrate_groups.spark.reconciliation.quarantine import set_aside
 from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, examined, read_snapshots
 from migrate_groups.text import MISQUOTED
 from tests.support.rows import row
+from tests.support.snapshot_corpus import BAD, GOOD
 
 HEADER = ",".join(SNAPSHOT.names)
 FULL = 'c,2026-11-20T23:27:08.123456Z,00123,,Empty,classic,007,tid,2,41,5,"a ""b"",\nc",10,60'
@@ -130,7 +134,7 @@ WRONG_CELLS = [
     ("partition", "a", "a whole number"),
     ("partition", "", "a partition"),
     ("topic", "", "a topic"),
-    ("topic", "a b", "a topic's name"),
+    ("topic", "a b", "a topic: letters, digits, '.', '_' and '-'"),
 ]
 WRONG_LENGTHS = ["t", "t,1", "t,1,2,3"]
 WRONG_IN_PARQUET = [("topic", None, "a topic"), ("partition", -1, "a whole number"), ("offset", -1, "a whole number")]
@@ -463,3 +467,22 @@ def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
     write_csv(read.select("group").coalesce(1), str(tmp_path / "out"))
     (part,) = (tmp_path / "out").glob("*.csv")
     assert sorted(part.read_text().split()) == sorted(["group", "'=1", "''+x", "'plain", "'-bare", "'\uff1d1"])
+
+
+def test_both_readers_judge_the_corpus_alike(spark: SparkSession, tmp_path: Path) -> None:
+    """Good files have the same rows in our own reader and in Spark's; bad ones are refused by both."""
+    for name, text in (GOOD | BAD).items():
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+    for name in GOOD:
+        path = tmp_path / f"{name}.csv"
+        found = read_snapshots(spark, [str(path)]).select(*SNAPSHOT.names).collect()
+        ours = [structs.astuple(row)[: len(SNAPSHOT.names)] for row in any_format.load(path).rows()]
+        theirs = [(*row[:1], row[1] and row[1].astimezone(UTC), *row[2:]) for row in found]
+        assert sorted(theirs, key=str) == sorted(ours, key=str), name
+    refused = set()
+    for name in BAD:
+        with suppress(InvalidInput), readable_failures():
+            read_snapshots(spark, [str(tmp_path / f"{name}.csv")]).collect()
+            continue
+        refused.add(name)
+    assert refused == set(BAD)

@@ -16,6 +16,7 @@ from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json
 from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Name, Topic
 from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.schema import SNAPSHOT, Kind
 from migrate_groups.snapshots.snapshot import COLUMNS, Row, Snapshot
 
 SCHEMA = "migrate-groups/plan"
@@ -36,21 +37,24 @@ class _Check(strict_json.Strict, frozen=True):
     reason: str
 
 
-class _Row(strict_json.Strict, frozen=True):
-    cluster_id: Name | None
-    taken_at: Annotated[datetime, msgspec.Meta(tz=True)] | None
-    group: Name
-    source_group: Name | None
-    group_state: Name | None
-    group_type: Name | None
-    topic: Topic
-    topic_id: Name | None
-    partition: Int32
-    offset: Int64 | None
-    leader_epoch: Int32 | None
-    metadata: str
-    log_start_offset: Int64 | None
-    log_end_offset: Int64 | None
+def _row_type() -> type[msgspec.Struct]:
+    """Return the type of a row: an object with the columns of a snapshot, each of which names its group."""
+    kinds: dict[Kind, Any] = {
+        Kind.NAME: Name,
+        Kind.TOPIC: Topic,
+        Kind.TEXT: str,
+        Kind.INT32: Int32,
+        Kind.INT64: Int64,
+        Kind.TIMESTAMP: Annotated[datetime, msgspec.Meta(tz=True)],
+    }
+    fields = [
+        (column.name, kinds[column.kind] | None if column.nullable and column.name != "group" else kinds[column.kind])
+        for column in SNAPSHOT
+    ]
+    return msgspec.defstruct("_Row", fields, bases=(strict_json.Strict,), frozen=True)
+
+
+_Row = _row_type()
 
 
 class _Plan(strict_json.Document, frozen=True, kw_only=True):
@@ -61,7 +65,7 @@ class _Plan(strict_json.Document, frozen=True, kw_only=True):
     options: dict[str, Any]
     checks: tuple[_Check, ...]
     changes: tuple[ChangeJson, ...]
-    rows: tuple[_Row, ...]
+    rows: tuple[_Row, ...]  # type: ignore[valid-type]  # made from the schema
 
 
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.snapshots import columns as snapshot_columns
 from migrate_groups.files.snapshots import csv_text
+from migrate_groups.schema import REQUIRED
 from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
-
-_REQUIRED = ("cluster_id", "taken_at", "group_state", "group_type", "topic", "partition", "metadata")
 
 
 def is_header(cells: list[str]) -> bool:
@@ -22,11 +21,12 @@ def is_header(cells: list[str]) -> bool:
 
 def read(data: bytes, name: str, header: list[str]) -> Snapshot:
     """Return the snapshot in a CSV file. Raises `InvalidInput` naming line, column and what was expected."""
-    snapshot_columns.check_names(header, _REQUIRED, f"{name}, line 1")
-    table = csv_text.read_columns(data, name, snapshot_columns.FORMATS, present=header, has_header=True)
+    snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
+    table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)
     for field in SCHEMA:
         if field.name not in header:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+            values = pa.nulls(table.num_rows, field.type) if field.nullable else pa.repeat("", table.num_rows)
+            table = table.append_column(field, values)
     try:
         return Snapshot.of(table)
     except InvalidInput as error:

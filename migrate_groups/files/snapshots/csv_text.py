@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files.rules import Column
+from migrate_groups.files.rules import Rule
 from migrate_groups.text import ESCAPES, FORMULA, GUARDED, MISQUOTED, misquoted
 
 _LARGEST_CELL = 16 * 1024 * 1024
@@ -44,7 +44,7 @@ def first_row(data: bytes, name: str) -> list[str]:
 
 
 def read_columns(
-    data: bytes, name: str, columns: Mapping[str, Column], *, present: Sequence[str], has_header: bool
+    data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool
 ) -> pa.Table:
     """Return the typed columns of a CSV file whose columns are ``present``, in that order.
 
@@ -112,7 +112,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 
 
 def _explain(
-    data: bytes, name: str, columns: Mapping[str, Column], *, present: Sequence[str], has_header: bool, reason: str
+    data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
     """Raise `InvalidInput` for the first cell that is wrong."""
     for index, (line, cells) in enumerate(_scan(data, name)):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import read_table, write_table
-from migrate_groups.files.snapshots.columns import FORMATS, check_names
+from migrate_groups.files.snapshots.columns import RULES, check_names
 from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
 
 
@@ -33,7 +33,7 @@ def write(snapshot: Snapshot, file: BinaryIO) -> None:
 def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
     if column.type != field.type:
         raise InvalidInput(f"{name}: column {field.name} has type {column.type}; expected {field.type}")
-    rule = FORMATS[field.name]
+    rule = RULES[field.name]
     index = rule.first_wrong(column)
     if index is not None:
         found = column[index].cast(pa.string()).as_py()  # a moment may be none of Python's

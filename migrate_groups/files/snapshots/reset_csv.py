@@ -13,18 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files import rules
+from migrate_groups.files.rules import rule
 from migrate_groups.files.snapshots import csv_text
+from migrate_groups.schema import RESET
 from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
 from migrate_groups.text import some
 
-_FORMATS = {
-    "group": rules.name(nullable=False),
-    "topic": rules.topic(),
-    "partition": rules.number(bits=32, nullable=False),
-    "offset": rules.number(bits=64, nullable=False),
-}
-_COLUMNS = tuple(_FORMATS)
+_RULES = {column.name: rule(column) for column in RESET}
+_COLUMNS = tuple(_RULES)
 
 
 def read(data: bytes, name: str, columns: int) -> Snapshot:
@@ -40,7 +36,7 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
     present = _COLUMNS[-columns:]
     # Kafka's own --export ends in an empty line (4.1.0, measured).
     data = data.removesuffix(b"\n") if data.endswith(b"\n\n") else data
-    table = csv_text.read_columns(data, name, _FORMATS, present=present, has_header=False)
+    table = csv_text.read_columns(data, name, _RULES, present=present, has_header=False)
     for field in SCHEMA:
         if field.name not in present:
             values = pa.repeat("", len(table)) if field.name == "metadata" else pa.nulls(len(table), field.type)

@@ -14,7 +14,6 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import (
-    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -23,37 +22,35 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
+from migrate_groups.schema import Kind
 from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
 from migrate_groups.spark.listing import files_of, literal
 from migrate_groups.text import ESCAPES, GUARDED, MISQUOTED, misquoted
 
-SNAPSHOT = StructType(
-    [
-        StructField("cluster_id", StringType()),
-        StructField("taken_at", TimestampType()),
-        StructField("group", StringType()),
-        StructField("source_group", StringType()),
-        StructField("group_state", StringType()),
-        StructField("group_type", StringType()),
-        StructField("topic", StringType()),
-        StructField("topic_id", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("leader_epoch", IntegerType()),
-        StructField("metadata", StringType(), nullable=False),
-        StructField("log_start_offset", LongType()),
-        StructField("log_end_offset", LongType()),
-    ]
-)
-"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null either: Spark calls every
-column that comes from a file nullable, but the rows are checked."""
+_TYPES = {
+    Kind.NAME: StringType(),
+    Kind.TOPIC: StringType(),
+    Kind.TEXT: StringType(),
+    Kind.INT32: IntegerType(),
+    Kind.INT64: LongType(),
+    Kind.TIMESTAMP: TimestampType(),
+}
 
-OLDEST_UNCONSUMED = StructField("oldest_unconsumed_at", TimestampType())
+
+def _field(column: schema.Column) -> StructField:
+    # Spark calls every column that comes from a file nullable; the rows are checked.
+    return StructField(column.name, _TYPES[column.kind], nullable=column.kind is not Kind.TEXT)
+
+
+SNAPSHOT = StructType([_field(column) for column in schema.SNAPSHOT])
+"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null either."""
+
+OLDEST_UNCONSUMED = _field(schema.OLDEST_UNCONSUMED)
 """A further column, where a file has it: a snapshot that was asked for lag as time."""
 
-_REQUIRED = ("topic", "partition")
-_HEADLESS = ["group", "topic", "partition", "offset"]
+_HEADLESS = [column.name for column in schema.RESET]
 _BROKEN = "_broken"
 _NUMBER = "_number"
 _TEXT = "_text_"
@@ -65,16 +62,12 @@ PROBLEM = "_problem"
 # a quote that never closes makes one row of the rest of the file
 _MOST_SHOWN = 1000
 
-# \z, since $ also matches before a last line end
-_FORMS: dict[type[DataType], tuple[str, str]] = {
-    TimestampType: (
-        r"\A\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z\z",
-        "a UTC time such as 2026-11-20T23:27:08.123456Z",
-    ),
-    IntegerType: (r"\A\d+\z", f"a whole number from 0 to {2**31 - 1}"),
-    LongType: (r"\A\d+\z", f"a whole number from 0 to {2**63 - 1}"),
-}
-_TOPIC_NAME = r"\A[a-zA-Z0-9._-]{1,249}\z"
+# Types whose cells Spark would take more for than the schema does.
+_FORMS = {_TYPES[kind].typeName(): schema.FORMS[kind] for kind in (Kind.TIMESTAMP, Kind.INT32, Kind.INT64)}
+
+
+def _is_other(column: Column, form: schema.Form) -> Column:
+    return ~column.rlike(f"\\A(?:{form.pattern})\\z")  # \z, since $ also matches before a last line end
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -178,12 +171,11 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
             for plain, escaped in reversed(ESCAPES):
                 cell = F.replace(cell, F.lit(escaped), F.lit(plain))
         columns.append(cell.try_cast(field.dataType).alias(field.name))
-        if field.name in names and type(field.dataType) in _FORMS:
+        if field.name in names and (form := _FORMS.get(field.dataType.typeName())):
             written = F.col(_TEXT + field.name)
             columns.append(cell.alias(_TEXT + field.name))
-            form, expected = _FORMS[type(field.dataType)]
-            wrong = written.isNotNull() & (F.col(field.name).isNull() | ~written.rlike(form))
-            checks.append(_Check(wrong, expected, field.name, written))
+            wrong = written.isNotNull() & (F.col(field.name).isNull() | _is_other(written, form))
+            checks.append(_Check(wrong, form.expected, field.name, written))
     if headless:  # Kafka's own tool takes a row without an offset for offset 0
         checks.append(_Check(F.col("offset").isNull(), "an offset", "offset", F.col("offset")))
     return _examined(cells.select(*columns), checks)
@@ -201,7 +193,7 @@ def _known_columns(path: str, names: list[str]) -> list[str]:
             raise InvalidInput(f"{path}: unknown column {name!r}; a snapshot has {', '.join(SNAPSHOT.names)}")
         if names.count(name) > 1:
             raise InvalidInput(f"{path}: the column {name!r} is there twice")
-    for name in _REQUIRED:
+    for name in schema.REQUIRED:
         if name not in names:
             raise InvalidInput(f"{path}: the column {name!r} is missing")
     return names
@@ -222,7 +214,7 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
     reader = spark.read.options(recursiveFileLookup=True, **CHECKED)
     rows = reader.schema(StructType(fields)).parquet(location)
     checks = [
-        _Check(F.col(field.name) < 0, _FORMS[type(field.dataType)][1], field.name, F.col(field.name))
+        _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
         for field in SNAPSHOT
         if isinstance(field.dataType, IntegerType | LongType)
     ]
@@ -231,8 +223,8 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
 
 def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
     with readable_failures(shown(file)):
-        schema = spark.read.parquet(literal(unquote(file))).schema
-    return {field.name: field.dataType.simpleString() for field in schema}
+        found = spark.read.parquet(literal(unquote(file))).schema
+    return {field.name: field.dataType.simpleString() for field in found}
 
 
 class _Check(NamedTuple):
@@ -250,9 +242,10 @@ def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
     Each row is asked for the number of a check only, and just a wrong one for its problem: with a problem for each
     check, the method that Spark generates for this exceeds the 8000 bytes that a JVM compiles.
     """
-    checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in _REQUIRED)]
+    checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in schema.REQUIRED)]
     topic = F.col("topic")
-    checks.append(_Check(~topic.rlike(_TOPIC_NAME), "a topic's name", "topic", topic))
+    form = schema.FORMS[Kind.TOPIC]
+    checks.append(_Check(_is_other(topic, form), form.expected, "topic", topic))
     for name in ("group", "source_group"):
         checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
     number = F.col(_NUMBER)
