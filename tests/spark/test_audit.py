@@ -63,8 +63,8 @@ class Tables:
             old, new = f"old-{number}", f"new-{number}"
             given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours)))
             groups += [(old, number, case.old_fence), (new, number, FENCE)]
-            ranges.append((number, FENCE, FENCE + len(case.executions), case.held_back))
-            for offset, deed in enumerate(case.executions, start=FENCE):
+            ranges.append((number, FENCE, FENCE + len(case.deeds), case.held_back))
+            for offset, deed in enumerate(case.deeds, start=FENCE):
                 record = self.record(number, deed)
                 rows += [(number, offset, NOON + timedelta(seconds=offset), *record)] if record else []
         raw = frame(spark, rows, RAW)
