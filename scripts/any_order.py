@@ -38,10 +38,11 @@ from migrate_groups.sandbox.java import find_java
 from tests.support.any_order.broker import Broker, broker
 from tests.support.any_order.drawn import stories
 from tests.support.any_order.reverts import MENDS, reverted
-from tests.support.any_order.story import Story
+from tests.support.any_order.story import Do, Run, Setting, Start, Story
 from tests.support.broker_world import wait_for_coordinators
 
 _BATCH = 50
+Drawn = tuple[Setting, list[Do | Start | Run]]
 
 
 def main() -> int:
@@ -112,7 +113,7 @@ def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Count
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(stories())
-    def play(drawn) -> None:
+    def play(drawn: Drawn) -> None:
         if not (revert and found):
             _play(drawn, folder, on, counts, found)
 
@@ -127,7 +128,7 @@ def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Count
     return counts, found
 
 
-def _play(drawn, folder: Path, on: Broker | None, counts: Counter[str], found: dict[str, str]) -> None:
+def _play(drawn: Drawn, folder: Path, on: Broker | None, counts: Counter[str], found: dict[str, str]) -> None:
     setting, steps = drawn
     place = Path(tempfile.mkdtemp(dir=folder))
     begun = time.process_time()

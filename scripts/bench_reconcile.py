@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,7 +226,7 @@ def measure(size: str, kind: str, runs: int, folder: Path, memory: str) -> dict[
     work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
     try:
         before, after = generate(SIZES[size], work, kind=kind)
-        contenders = {
+        contenders: dict[str, Callable[[], Run]] = {
             "spark": lambda: with_spark(before, after),
             "duckdb": lambda: with_duckdb(before, after, memory),
         }
@@ -286,7 +286,8 @@ def main() -> int:
     parser.add_argument("--plain", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.query:
-        print(json.dumps(totals(*options.query, options.duckdb_memory)))
+        before, after = options.query
+        print(json.dumps(totals(before, after, options.duckdb_memory)))
         return 0
     if options.plain:
         print(json.dumps(in_plain_spark(*options.plain)))

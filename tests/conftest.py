@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Fork the second client's process, too, which the tests start hundreds of times."""
-    witness.subprocess = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    vars(witness)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
 def pytest_unconfigure() -> None:

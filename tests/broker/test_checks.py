@@ -143,6 +143,7 @@ def test_killed_member_lingers_and_is_named(cli, world, protocol):
     command = [sys.executable, "-c", LIVE_APP, world.bootstrap_servers, group, partition.topic, protocol]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
+            assert process.stdout is not None
             assert process.stdout.readline() == "assigned\n"
         finally:
             os.kill(process.pid, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,13 @@ MORE_STEPS_THAN_THERE_ARE = 40
 APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json")
 
 
-def entries(path, verb: str = "hand-over") -> list[tuple]:
+def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
     receipt = json.loads(path.read_text())
     last = max(deed["number"] for deed in receipt["executions"] if deed["verb"] == verb)
     return [
         (entry["outcome"], entry["topic"], entry["partition"], entry["before"], entry["after"])
         for entry in receipt["entries"]
-        if entry["deed"] == last
+        if entry["execution"] == last
     ]
 
 

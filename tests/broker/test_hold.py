@@ -167,7 +167,9 @@ def test_held_group_is_described_and_read_by_others(config, world, cluster):
         assert (description.state, description.protocol_type) == ("Stable", HOLD_PROTOCOL_TYPE)
         assert [member.member_id for member in description.members] == [held.member_id]
         assert cluster.committed(group, [partition]) == {partition: COMMITTED}
-        assert witness.committed(group, [partition])[partition].offset == COMMITTED.offset
+        by_the_second = witness.committed(group, [partition])[partition]
+        assert by_the_second is not None
+        assert by_the_second.offset == COMMITTED.offset
         assert held.lost is None
 
 
@@ -206,6 +208,7 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
         text=True,
     )
     with holder:
+        assert holder.stdout is not None
         member_id = holder.stdout.readline().strip()
         try:
             assert [member.member_id for member in cluster.describe_group(group).members] == [member_id]
@@ -223,7 +226,7 @@ def test_hold_that_is_lost_says_so(config, world):
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
         world.join(group, partition.topic)
         assert "no longer held: its coordinator says UNKNOWN_MEMBER_ID" in until(lambda: held.lost)
-    assert "no longer held" in held.lost
+    assert "no longer held" in str(held.lost)
 
 
 def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch):
@@ -242,7 +245,7 @@ def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch
             assert answered.wait(30)
             admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
             assert held.lost is None
-        assert "UNKNOWN_MEMBER_ID" in held.lost
+        assert "UNKNOWN_MEMBER_ID" in str(held.lost)
 
 
 @NEEDS_AUTHORIZER

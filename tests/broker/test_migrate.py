@@ -21,9 +21,9 @@ from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
-def outcomes(cli, deed: int = 1) -> set[str]:
+def outcomes(cli, execution: int = 1) -> set[str]:
     entries = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())["entries"]
-    return {entry["outcome"] for entry in entries if entry["deed"] == deed}
+    return {entry["outcome"] for entry in entries if entry["execution"] == execution}
 
 
 def test_migrate_a_stopped_group(cli, world):

@@ -15,7 +15,7 @@ from migrate_groups.kafka.kafka_python import KafkaPythonReader
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.landing import land
-from migrate_groups.model.offsets_topic import log_partition
+from migrate_groups.model.offsets_topic import LogRecord, log_partition
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock
 from tests.support.versions import NEEDS_TRANSACTIONS
@@ -27,7 +27,9 @@ class Landing:
     def __init__(self, world, folder, reader, topic) -> None:
         self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
         self.partition, self.group = TopicPartition(world.create_topic(), 0), world.name("group")
-        self.fence = take_fence(reader, FakeClock())
+        fence = take_fence(reader, FakeClock())
+        assert fence is not None
+        self.fence = fence
         self.number = log_partition(self.group, len(self.fence.ends))
 
     def commit_in_transaction(self, offset: int):
@@ -40,8 +42,9 @@ class Landing:
     def land(self):
         """Land what is new; return the group's records as (kind, last byte of the offset), and the landing."""
         start = self.fence.ends[self.number]
+        assert start is not None
         log = LandedLog.opened(self.folder, self.fence.cluster_id, {self.number: start})
-        records, read = [], self.topic.read
+        records, read = list[LogRecord](), self.topic.read
 
         def listening(*arguments):
             for piece in read(*arguments):

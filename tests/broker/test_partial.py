@@ -41,6 +41,7 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
     }
     assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
+    assert file.path is not None
     assert receipt_json.load(file.path) == file.receipt == Receipt((deed,))
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
         Ended(execution=deed, receipt=file.receipt, path=file.path).check()

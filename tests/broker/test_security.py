@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -84,6 +85,7 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
     with closing(SecondClient(config)) as witness:
         assert witness.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
+        assert witness._child is not None
         process = Path(f"/proc/{witness._child._process.pid}")
         assert b"second_client_process" in (process / "cmdline").read_bytes()
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
@@ -121,7 +123,7 @@ REFUSED = r"the cluster refused User:alice \(%s\): Authentication failed.*; chec
 UNTRUSTED = "can't be trusted: unable to get local issuer certificate; check ssl.truststore"
 NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server 127.0.0.1 gave no token: "
 # What goes wrong: the listener, the client's properties, and what is said of it.
-WRONG = {
+WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "password": ("SASL_SSL", lambda it: sasl_ssl(it, "PLAIN", "wrong-hidden"), REFUSED % "PLAIN"),
     "password, SCRAM": (
         "SASL_PLAINTEXT",

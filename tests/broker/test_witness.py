@@ -43,9 +43,12 @@ def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
         first = second.committed("crash", [partition])
         crashes.append(crash)
         assert second.committed("crash", [partition]) == first
-        assert first[partition].offset == 7
-        os.kill(second._child._process.pid, crash)
-        second._child._process.wait()
+        at, child = first[partition], second._child
+        assert at is not None
+        assert at.offset == 7
+        assert child is not None
+        os.kill(child._process.pid, crash)
+        child._process.wait()
         assert second.committed("crash", [partition]) == first
 
 

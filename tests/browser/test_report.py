@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -49,7 +50,7 @@ CONTRASTS = """() => {
 
 @contextmanager
 def opened(
-    browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: str = "light"
+    browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> Iterator[Page]:
     """The page as a file in a window; whatever it asks for or complains about is an error."""
     file = folder / "report.html"
@@ -149,15 +150,17 @@ def test_curves_go_where_the_lag_went(browser, tmp_path):
     """A dot for each known moment, as high as its lag and in its place in time; the line has a gap elsewhere."""
     lags = (40, 10, None, None, 0, 30)
     with opened(browser, tmp_path, reconciliation(topic(), timeline=moments(*lags))) as page:
-        line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") for name in ("line", "area", "dots"))
+        line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") or "" for name in ("line", "area", "dots"))
         box = page.locator("svg").bounding_box()
         shown = page.locator("svg .line").bounding_box()
         label = page.get_by_role("img").get_attribute("aria-label")
     found = [tuple(map(float, point)) for point in re.findall(r"M([\d.]+) ([\d.]+)h0", dots)]
     assert found == [(600 * place / 5, 120 * (1 - lag / 40)) for place, lag in enumerate(lags) if lag is not None]
     assert line.count("M") == area.count("M") == 2
-    for side in ("width", "height"):
-        assert shown[side] == pytest.approx(box[side], abs=4)
+    assert shown is not None
+    assert box is not None
+    assert shown["width"] == pytest.approx(box["width"], abs=4)
+    assert shown["height"] == pytest.approx(box["height"], abs=4)
     assert label == "Lag at 6 moments: 40 at first, 40 at most, 30 at last"
 
 
@@ -188,10 +191,10 @@ def test_who_can_not_see_it_is_told(browser, tmp_path):
         assert levels[0] == 1
         assert levels.count(1) == 1
         assert all(after - before <= 1 for before, after in pairwise(levels))
-        for role, number in (("table", 3), ("img", 3), ("main", 1)):
-            assert page.get_by_role(role).count() == number
-        for role in ("table", "img"):
-            assert page.get_by_role(role, name=re.compile(r"\w{3}")).count() == 3
+        assert page.get_by_role("main").count() == 1
+        name = re.compile(r"\w{3}")
+        assert page.get_by_role("table").count() == page.get_by_role("table", name=name).count() == 3
+        assert page.get_by_role("img").count() == page.get_by_role("img", name=name).count() == 3
         boxes = page.locator(".scroll")
         assert [box.get_attribute("tabindex") for box in boxes.all()] == ["0"] * 3
         assert page.get_by_role("region", name=re.compile("Table of the worst|All figures|Every moment")).count() == 3

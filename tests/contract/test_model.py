@@ -31,7 +31,7 @@ class Side:
 
     def __init__(self, writer, topics: list[str], groups: list[str]) -> None:
         self.writer, self.topics, self.groups = writer, topics, groups
-        self.receipts = []
+        self.receipts: list[Receipt] = []
 
     def partition(self, dice: random.Random) -> TopicPartition:
         return TopicPartition(dice.choice(self.topics), dice.randrange(2))

@@ -120,6 +120,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
         [fence] = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet")
         number = log_partition(handed.groups[0], len(fence.ends))
         start, commits = fence.ends[number], itertools.count(5)
+        assert start is not None
 
         def is_compacted() -> bool:
             world.commit(handed.groups[0], TopicPartition(handed.topics[0], 0), next(commits))

@@ -12,11 +12,14 @@ def test_demo_counts_every_record(tmp_path):
     """The demo ends with nothing skipped and nothing twice, while the naive way processes records twice."""
     demo = Cli(tmp_path)
     done = demo("demo", seconds=300)
-    produced, processed = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", done.stdout).groups()
+    counts = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", done.stdout)
+    assert counts
+    produced, processed = counts.groups()
     assert produced == processed != "0"
-    naive = re.search(r"the naive way +([\d,]+) +([\d,]+) +(\d+) +([\d,]+)", done.stdout).groups()
-    assert naive[0] == produced
-    assert naive[3] != "0"
+    naive = re.search(r"the naive way +([\d,]+) +([\d,]+) +(\d+) +([\d,]+)", done.stdout)
+    assert naive
+    assert naive[1] == produced
+    assert naive[4] != "0"
     assert re.search(r"total +18 exact ", done.stdout)
     receipt = json.loads((tmp_path / "demo-out" / "split.csv.receipt.json").read_text())
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}

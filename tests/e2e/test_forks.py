@@ -77,6 +77,7 @@ def test_descriptors_are_handed_over_by_number(tmp_path):
     code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
     with start(forks.Popen, tmp_path, code, pass_fds=[writer]) as process:
         os.close(writer)
+        assert process.stdout is not None
         assert process.stdout.read() == "False\n"
     with os.fdopen(reader) as stream:
         assert stream.read() == "through"
@@ -98,6 +99,7 @@ def test_a_signal_reaches_it(tmp_path, number):
     """It is a process of its own: the signal ends it and nothing else."""
     with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
         for each in (other, process):
+            assert each.stdout is not None
             assert each.stdout.readline() == "there\n"
         assert process.poll() is None
         with pytest.raises(subprocess.TimeoutExpired):
@@ -132,6 +134,7 @@ def test_the_server_has_one_thread_and_leaves_nothing(tmp_path):
     forks._servers.insert(0, server)
     try:
         process = start(forks.Popen, tmp_path, WAITING)
+        assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
         assert children_of(pid) == [process.pid]
     finally:

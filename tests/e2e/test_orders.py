@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -89,7 +90,7 @@ def test_orders_since_a_local_time(cli, world, shop):
         closing(consumer(world.bootstrap_servers, group, topic)) as second,
     ):
 
-        def poll() -> None:
+        def poll(condition: Callable[[], bool]) -> bool:
             for each in (first, second):
                 polled = each.poll(timeout_ms=50)
                 try:
@@ -97,12 +98,13 @@ def test_orders_since_a_local_time(cli, world, shop):
                 except RebalanceInProgressError:
                     continue  # its partitions are revoked, and these records come again
                 received.extend(json.loads(record.value) for records in polled.values() for record in records)
+            return condition()
 
-        until(lambda: poll() or (first.assignment() and second.assignment()))
+        until(lambda: poll(lambda: bool(first.assignment() and second.assignment())))
         assert first.assignment() | second.assignment() == {(topic, 0), (topic, 1)}
-        until(lambda: poll() or len(received) >= len(since))
+        until(lambda: poll(lambda: len(received) >= len(since)))
         later = sells.sell(1, SINCE + timedelta(days=1))
-        until(lambda: poll() or len(received) > len(since))
+        until(lambda: poll(lambda: len(received) > len(since)))
     assert sorted(each["id"] for each in received) == sorted([*since, later])
     assert min(each["placed"] for each in received) == SINCE.isoformat()
     assert world.committed(group) == {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 21}

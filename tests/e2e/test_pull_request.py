@@ -48,9 +48,8 @@ def steps() -> list[Step]:
     for item in re.split(r"^ {6}- ", workflow.partition("    steps:\n")[2], flags=re.M)[1:]:
         step = textwrap.dedent(f"        {item}")
         block, line = re.search(r"^run: \|\n((?:  .*\n)+)", step, re.M), re.search(r"^run: (?!\|)(.+)$", step, re.M)
-        if block or line:
-            lines = textwrap.dedent(block.group(1)) if block else line.group(1)
-            found.append(Step(lines, "if: ${{ !cancelled() }}" in step))
+        if shell := block or line:
+            found.append(Step(textwrap.dedent(shell.group(1)), "if: ${{ !cancelled() }}" in step))
     return found
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def orders(world) -> dict[str, str]:
 def test_the_examples_run_one_after_the_other(orders, world, bootstrap_servers, tmp_path, monkeypatch, capsys):
     """Each block goes on from those before it; the hand-over is confirmed, rolled back, and a replay group made."""
     monkeypatch.chdir(tmp_path)
-    scope: dict[str, object] = {}
+    scope: dict[str, Any] = {}
     said = []
     for example in EXAMPLES:
         code = example.replace("localhost:9092", bootstrap_servers)

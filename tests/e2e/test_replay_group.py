@@ -15,7 +15,7 @@ import confluent_kafka
 import pytest
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import until
+from tests.support.broker_world import BrokerWorld, until
 
 T = 1_700_000_000_000
 FROM = "2023-11-14T22:13:20Z"
@@ -40,7 +40,7 @@ def reset_to_timestamp(consumer: confluent_kafka.Consumer, partitions: list[conf
 class Replay:
     """Members of a group that come and go, each record committed before the next; what was delivered, how often."""
 
-    world: object
+    world: BrokerWorld
     group: str
     topic: str
     on_assign: OnAssign
@@ -53,12 +53,12 @@ class Replay:
         self.members.append(self.world.consumer(self.group, **{"heartbeat.interval.ms": 200}))
         rebalances = self.rebalances
         self.members[-1].subscribe([self.topic], on_assign=self._assigned)
-        until(lambda: self.step() or (self.rebalances > rebalances and self._settled()))
+        self._step_until(lambda: self.rebalances > rebalances and self._settled())
 
     def leave(self, number: int) -> None:
         """Take a member out, and go on until the others have its partitions."""
         self.world.leave(self.members.pop(number))
-        until(lambda: self.step() or self._settled())
+        self._step_until(self._settled)
 
     def step(self) -> None:
         """Let every member poll, and handle a few records."""
@@ -73,11 +73,11 @@ class Replay:
     def deliver(self, records: int) -> None:
         """Go on until so many more records have been delivered."""
         wanted = self.delivered.total() + records
-        until(lambda: self.step() or self.delivered.total() >= wanted)
+        self._step_until(lambda: self.delivered.total() >= wanted)
 
     def finish(self, ends: dict[TopicPartition, int]) -> None:
         """Go on until the group has committed these ends."""
-        until(lambda: self.step() or self.world.committed(self.group) == ends, seconds=60)
+        self._step_until(lambda: self.world.committed(self.group) == ends, seconds=60)
 
     @property
     def twice(self) -> int:
@@ -87,6 +87,13 @@ class Replay:
     def _assigned(self, consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
         self.rebalances += consumer is self.members[0]
         self.on_assign(consumer, partitions)
+
+    def _step_until(self, condition: Callable[[], bool], *, seconds: float = 30) -> None:
+        def stepped() -> bool:
+            self.step()
+            return condition()
+
+        until(stepped, seconds=seconds)
 
     def _settled(self) -> bool:
         held = list(itertools.chain.from_iterable(member.assignment() for member in self.members))

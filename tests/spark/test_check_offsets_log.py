@@ -16,6 +16,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "check_offsets_log.py"
 def test_decoding_is_that_of_kafkas_own_formatter(spark: SparkSession, tmp_path, java, kafka_jars) -> None:
     """10,000 commits, plain, in transactions, aborted and deleted, are decoded as Kafka's own tool prints them."""
     specification = importlib.util.spec_from_file_location("check_offsets_log", SCRIPT)
+    assert specification is not None
+    assert specification.loader is not None
     check = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(check)
     with start_sandbox(kafka_jars, java=java) as sandbox:

@@ -69,6 +69,7 @@ def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) 
 def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) -> None:
     """It is asked once; then an empty file stands for the attempt."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
+    assert asked is not None
     assert "ArchiveClassesAtExit" in asked.options
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as jvm:
         asked._keep(jvm)

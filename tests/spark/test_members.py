@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 from migrate_groups.spark.offsets_topic.members import members
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
-from tests.spark.test_offsets_log import GROUP, RECORDED
+from tests.spark.test_offsets_log import GROUP, RECORDED, Record
 from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -36,12 +36,12 @@ CLIENTS = [(f"app-{number}", f"/10.0.0.{number}") for number in range(40)]
 KEY = RECORDED["group-value-3"][0]
 
 
-def broken(name: str) -> list[tuple[bytes | None, bytes | None]]:
+def broken(name: str) -> list[Record]:
     """250 records with bytes changed or cut off."""
     chance = random.Random(9)
     key, value = RECORDED[name]
     assert value
-    made = []
+    made: list[Record] = []
     for _ in range(250):
         text = bytearray(value[: chance.randrange(len(value) + 1)])
         for _ in range(min(len(text), chance.randrange(4))):
@@ -53,7 +53,7 @@ def broken(name: str) -> list[tuple[bytes | None, bytes | None]]:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
     """Everything in one job, by what it is about."""
-    records = {
+    records: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
         "broken": [*broken("group-value-3"), *broken("key-5")],

@@ -95,6 +95,7 @@ def test_every_other_key_by_its_type(decoded: dict[str, Row]) -> None:
 
 
 KEY, VALUE = RECORDED["commit-value-4"]
+assert VALUE
 BROKEN: dict[str, tuple[Any, str]] = {
     "no key": ((None, VALUE), "no key"),
     "one byte of key": ((KEY[:1], VALUE), "a key of one byte or none"),

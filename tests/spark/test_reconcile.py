@@ -195,7 +195,7 @@ def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Sn
 
 def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
     """On both sides; a row without a time is older than any with one, and the same row twice is no harm."""
-    history = [
+    history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
         {"taken_at": NOON - timedelta(days=1), "offset": 300},
         {"offset": 100},
@@ -279,7 +279,7 @@ def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
         "searches": (None, None),
         None: (2.5, None),
     }
-    found = reconcile_tables(*sides)
+    found = reconcile_tables(sides[0], sides[1])
     assert (found.totals.time_lag_before, found.totals.time_lag_after) == (None, None)
 
 

@@ -173,9 +173,9 @@ def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
     for number, row_ in enumerate(WRONG_LENGTHS):
         path = csv_file("topic,partition,offset", "t,0,1", row_, name=f"lengths/{number}.csv")
         planted[path] = "3", "", row_, "a row of 3 cells"
-    for number, (column, value, expected) in enumerate(WRONG_IN_PARQUET):
-        path = parquet_with(tmp_path / "parquet" / f"{number}.parquet", column, value)
-        planted[path] = "", column, "" if value is None else str(value), expected
+    for number, (column, cell, expected) in enumerate(WRONG_IN_PARQUET):
+        path = parquet_with(tmp_path / "parquet" / f"{number}.parquet", column, cell)
+        planted[path] = "", column, "" if cell is None else str(cell), expected
     names = [csv_file("topic,partition,offset", "t,0,x", name=name) for name in LITERAL_NAMES]
     planted |= dict.fromkeys(names, ("2", "offset", "x", "a whole number"))
     headless = csv_file("g,t,0,5", "g,t,1,", name="headless.csv")
@@ -187,7 +187,7 @@ def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
     folders = [str(tmp_path / name) for name in ("cells", "lengths", "parquet")]
     rows = examined(spark, [*folders, *names, headless, binary])
     assert set_aside(rows, rows.limit(0), str(tmp_path / "aside")) == (len(planted), 0)
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for part in (tmp_path / "aside").glob("*.csv"):
         with part.open(encoding="utf-8", newline="") as file:
             found |= {cells["file"]: cells for cells in csv.DictReader(file)}

@@ -18,6 +18,8 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 
 _SECONDS = 30.0
@@ -40,6 +42,10 @@ def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
 
 class BrokerWorld:
     """What others do to the cluster while the tool is tested. Every name is new, so tests share one broker."""
+
+    # The clients under test, in the contract suite alone.
+    writer: KafkaPythonWriter
+    witness: SecondClient
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers

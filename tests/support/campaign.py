@@ -161,7 +161,7 @@ class _Migration:
         hear_from, hear_to = os.pipe()
         command = [sys.executable, "-m", "tests.support.halted_at", str(self.found.step), str(tell_to), str(hear_from)]
         with (self.folder / "said.txt").open("w") as said:
-            process = forks.Popen(
+            process = forks.Popen[bytes](
                 [*command, *self._arguments()],
                 cwd=self.folder,
                 env=self._environment(),

@@ -11,13 +11,25 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 from unittest import mock
 
 from migrate_groups.cli.app import main
 from tests.support import forks
 
 _SECONDS = 120
+
+
+class Process(subprocess.Popen[str]):
+    """A command's process, each of whose streams is a pipe."""
+
+    stdin: IO[str]
+    stdout: IO[str]
+    stderr: IO[str]
+
+
+class _Forked(Process, forks.Popen[str]):
+    """The same, without the time that Python's start takes."""
 
 
 class Cli:
@@ -43,9 +55,9 @@ class Cli:
         other.is_cold = True
         return other
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
+    def start(self, *arguments: object) -> Process:
         """Start a command and return its process."""
-        popen = subprocess.Popen if self.is_cold or self.program[0] != "-m" else forks.Popen
+        popen = Process if self.is_cold or self.program[0] != "-m" else _Forked
         return popen(
             [sys.executable, *self.program, *map(str, arguments)],
             cwd=self.folder,
@@ -80,7 +92,7 @@ class Cli:
         assert process.returncode in (0, -signal.SIGKILL), err
         return process.returncode != 0
 
-    def start_killed_at(self, step: int, *arguments: str) -> subprocess.Popen[str]:
+    def start_killed_at(self, step: int, *arguments: str) -> Process:
         """Start a command that is killed at a step, and return its process."""
         killed = copy.copy(self)
         killed.program = ("-m", "tests.support.killed_at", str(step))
@@ -116,7 +128,7 @@ class CliHere(Cli):
                 main()
             except SystemExit as exit_:
                 status = int(exit_.code or 0)
-        said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+        said, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
         return status, said, complained
 
 
@@ -132,7 +144,7 @@ def _signals_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def running(cli: Cli, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+def running(cli: Cli, *arguments: object) -> Iterator[Process]:
     """Start a command, and kill it at the end if it still runs."""
     process = cli.start(*arguments)
     try:

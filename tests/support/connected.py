@@ -50,4 +50,4 @@ class Connected(CliHere):
 
     def offset(self, group: str) -> int | None:
         found = self.cluster.committed(group, [PARTITION])[PARTITION]
-        return found and found.offset
+        return None if found is None else found.offset

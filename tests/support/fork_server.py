@@ -26,7 +26,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, AnyStr
 
 import migrate_groups
 from migrate_groups.kafka import second_client as witness
@@ -158,9 +158,9 @@ class Job:
         for number, each in zip(self._request["descriptors"], aside, strict=True):
             os.dup2(each, number)
             os.close(each)
-        sys.stdin = sys.__stdin__ = _stream(0, "rb", sys.stdin)
-        sys.stdout = sys.__stdout__ = _stream(1, "wb", sys.stdout, by_line=os.isatty(1))
-        sys.stderr = sys.__stderr__ = _stream(2, "wb", sys.stderr, by_line=True)
+        sys.stdin = vars(sys)["__stdin__"] = _stream(0, "rb", sys.stdin)
+        sys.stdout = vars(sys)["__stdout__"] = _stream(1, "wb", sys.stdout, by_line=os.isatty(1))
+        sys.stderr = vars(sys)["__stderr__"] = _stream(2, "wb", sys.stderr, by_line=True)
 
     def run(self) -> None:
         """Run the module, as ``python -m`` does."""
@@ -178,7 +178,7 @@ def _end(code: object) -> None:
     """End as Python does, without clearing its memory: that would copy every page that the fork shares (40 ms)."""
     if code is not None and not isinstance(code, int):
         raise SystemExit(code)
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]  # CPython's own
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
@@ -188,19 +188,19 @@ def _end(code: object) -> None:
     os._exit((code or 0) & 0xFF)
 
 
-def _stream(number: int, mode: str, like: io.TextIOWrapper, *, by_line: bool = False) -> io.TextIOWrapper:
+def _stream(number: int, mode: str, like: Any, *, by_line: bool = False) -> io.TextIOWrapper:
     """Return a standard stream as Python opens it; with ``PYTHONUNBUFFERED`` those for writing have no buffer."""
     at_once = like.write_through
     binary = open(number, mode, 0 if at_once and number else -1, closefd=False)  # noqa: SIM115  open to the end
     return io.TextIOWrapper(binary, like.encoding, like.errors, None, by_line and not at_once, at_once)
 
 
-class ForkedHere(subprocess.Popen):
+class ForkedHere(subprocess.Popen[AnyStr]):
     """A child of a process that was forked: the second client's. It is forked as well, unless threads forbid it."""
 
     def _execute_child(self, args: list[str], *values: Any) -> None:
         if threading.active_count() > 1:
-            super()._execute_child(args, *values)
+            super()._execute_child(args, *values)  # type: ignore[misc]  # CPython's own
             return
         p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = values[9:15]
         request = {
@@ -215,7 +215,8 @@ class ForkedHere(subprocess.Popen):
         if not self.pid:
             _run_and_exit(Job(request, [p2cread, c2pwrite, errwrite]))
         self._child_created = True
-        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+        pipes = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # CPython's own
 
 
 def _run_and_exit(job: Job) -> None:
@@ -230,7 +231,7 @@ def _run_and_exit(job: Job) -> None:
 if __name__ == "__main__":
     import_all()
     assert threading.active_count() == 1
-    witness.subprocess = SimpleNamespace(Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    vars(witness)["subprocess"] = SimpleNamespace(Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
     server = Server(sys.argv[1])
     gc.collect()
     gc.freeze()  # otherwise each fork's first collection copies all of these objects' pages

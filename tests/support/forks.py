@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, AnyStr
 
 _CHECKOUT = Path(__file__).parents[2]
 # Python and the C library read these as they start, before the server forks.
@@ -30,7 +30,7 @@ _PARAMETERS = (
 )
 
 
-class Popen(subprocess.Popen):
+class Popen(subprocess.Popen[AnyStr]):
     """A process of ``python -m MODULE ARGUMENT...``. Takes ``cwd``, ``env``, the streams, ``text`` and ``pass_fds``."""
 
     def _execute_child(self, args: list[str], *values: Any) -> None:
@@ -39,8 +39,8 @@ class Popen(subprocess.Popen):
         assert (python, dash_m) == (sys.executable, "-m"), args
         _refuse_another_start(environment)
         ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
-        streams = [end if end >= 0 else own for own, end in enumerate(ends)]
-        more = sorted(given["pass_fds"])
+        streams: list[int] = [end if end >= 0 else own for own, end in enumerate(ends)]
+        more: list[int] = sorted(given["pass_fds"])
         request = {
             "module": module,
             "arguments": arguments,
@@ -54,7 +54,7 @@ class Popen(subprocess.Popen):
             self.pid = _answer(self._answers)
             self._child_created = True
         finally:
-            self._close_pipe_fds(*(given[name] for name in _PIPES))
+            self._close_pipe_fds(*(given[name] for name in _PIPES))  # type: ignore[attr-defined]  # CPython's own
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):

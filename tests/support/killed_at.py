@@ -39,7 +39,7 @@ class Steps:
 if __name__ == "__main__":
     steps = Steps(int(sys.argv[1]))
     sys.argv = ["migrate-groups", *sys.argv[2:]]
-    ReceiptFile.record = steps.around(ReceiptFile.record)
-    KafkaPythonWriter.alter_offsets_by_group = steps.around(KafkaPythonWriter.alter_offsets_by_group)
-    KafkaPythonWriter.delete_offsets = steps.around(KafkaPythonWriter.delete_offsets)
+    writes = ((KafkaPythonWriter, "alter_offsets_by_group"), (KafkaPythonWriter, "delete_offsets"))
+    for place, method in ((ReceiptFile, "record"), *writes):
+        setattr(place, method, steps.around(getattr(place, method)))
     main()

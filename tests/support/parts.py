@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: _place(item.path))
 
 
-class Groups(LoadScopeScheduling):
+class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Gives each worker whole groups of tests, in their order; unit tests one by one to whoever is free.
 
     A group shares what is costly to start: Spark, or a broker of a kind of its own. (`--dist loadgroup` of pytest-xdist

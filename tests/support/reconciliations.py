@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from migrate_groups.spark.reconciliation.reconcile import AHEAD_PROVES_NOTHING, PROBLEMS, STATUSES
 from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
@@ -35,9 +36,9 @@ def topic(
     )
 
 
-def partition(status: str = "behind", number: int = 0, **more) -> PartitionVerdict:
+def partition(status: str = "behind", number: int = 0, **more: Any) -> PartitionVerdict:
     """One of the worst partitions."""
-    values = {
+    values: dict[str, Any] = {
         "cluster_id": "cluster-1",
         "group": "new",
         "source_group": "old",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyspark
 
@@ -47,8 +48,9 @@ class SparkCluster:
             "spark.sql.shuffle.partitions": "2",
         }
         options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
-        command = [_SPARK / "spark-submit", "--master", self.url, *options, "--py-files", package, main, *arguments]
-        with _process(*map(str, command), cwd=cwd) as process:
+        command = [str(_SPARK / "spark-submit"), "--master", self.url, *options, "--py-files", str(package), str(main)]
+        command += arguments
+        with _process(*command, cwd=cwd) as process:
             out, err = process.communicate(timeout=_PATIENCE_S)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -81,7 +83,12 @@ def _daemon(script: str, *arguments: str, log: Path) -> Iterator[subprocess.Pope
 
 
 @contextmanager
-def _process(*command: str, cwd: Path | None = None, **streams: object) -> Iterator[subprocess.Popen[str]]:
+def _process(
+    *command: str,
+    cwd: Path | None = None,
+    stdout: int | IO[str] = subprocess.PIPE,
+    stderr: int | IO[str] = subprocess.PIPE,
+) -> Iterator[subprocess.Popen[str]]:
     """A process in a session of its own, ended with all that it has started there (a worker's executors)."""
     process = subprocess.Popen(
         command,
@@ -89,7 +96,8 @@ def _process(*command: str, cwd: Path | None = None, **streams: object) -> Itera
         env={**os.environ, **_ENVIRONMENT},
         text=True,
         start_new_session=True,
-        **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams),
+        stdout=stdout,
+        stderr=stderr,
     )
     try:
         yield process

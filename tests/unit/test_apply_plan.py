@@ -82,7 +82,7 @@ class Shell:
 
     def stands(self, group: str) -> list[int | None]:
         found = self.cluster.committed(group, [FIRST, SECOND])
-        return [committed and committed.offset for committed in (found[FIRST], found[SECOND])]
+        return [None if committed is None else committed.offset for committed in (found[FIRST], found[SECOND])]
 
 
 @pytest.fixture

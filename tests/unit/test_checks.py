@@ -176,12 +176,12 @@ def test_brokers_that_do_not_say_what_is_permitted_are_a_warning(cluster, monkey
 
 def test_surroundings_are_asked_for_once(cluster, monkeypatch):
     """What is known of the cluster_facts is not asked for again: nothing of it costs time within the downtime."""
-    known = read_cluster_facts(cluster, BOTH)
+    known = read_cluster_facts(cluster, wanted_rows(BOTH))
     for question in ("permissions", "offsets_retention"):
         monkeypatch.setattr(cluster, question, None)
     describe = cluster.describe_topics
     monkeypatch.setattr(cluster, "describe_topics", lambda topics: describe([*topics]))  # not all of them
-    assert survey(cluster, BOTH, known).cluster_facts is known
+    assert survey(cluster, wanted_rows(BOTH), known).cluster_facts is known
 
 
 @pytest.mark.parametrize(

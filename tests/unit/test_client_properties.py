@@ -334,7 +334,7 @@ def test_every_command_that_connects_takes_them():
     """Where there is --bootstrap-server there are --command-config, --property and --timeout."""
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in typer.main.get_command(command_line()).commands.items()
+        for name, command in typer.main.get_group(command_line()).commands.items()
     }
     connecting = {name for name, known in options.items() if "--bootstrap-server" in known}
     assert "snapshot" in connecting

@@ -73,6 +73,7 @@ def test_silence_is_looked_after():
 
     delete_group(cluster(Silent), "replay")
     made = cluster(Silent)
+    assert isinstance(made, Silent)
     made.deletes = False
     with pytest.raises(PartlyApplied, match=r"still there, or again \(timed out\)"):
         delete_group(made, "replay")

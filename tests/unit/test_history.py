@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+import pyarrow.parquet as pq
 from rich.console import Console
 
 from migrate_groups.files.runs import log_ends_parquet
@@ -32,9 +33,10 @@ FOUND = History(
 
 
 def on_a_terminal(found: History) -> str:
-    console = Console(width=200, file=io.StringIO())
+    out = io.StringIO()
+    console = Console(width=200, file=out)
     console.print(shown.terminal(found))
-    return console.file.getvalue()
+    return out.getvalue()
 
 
 def test_every_view_says_what_compaction_hides():
@@ -91,5 +93,5 @@ def test_ends_of_logs_in_the_past(tmp_path):
     assert ends == {0: [0, 10, 20, 30], 1: [None, None, 20, 30], 2: [0, 0, 0, 0], 3: []}
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     log_ends_parquet.save(found, tmp_path / "ends.parquet")
-    table = log_ends_parquet.pq.read_table(tmp_path / "ends.parquet")
+    table = pq.read_table(tmp_path / "ends.parquet")
     assert [tuple(row.values()) for row in table.to_pylist()] == [tuple(each) for each in found]

@@ -8,6 +8,7 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.private import Client
 
 
 class Scripted(KafkaConnection):
@@ -24,6 +25,10 @@ class Scripted(KafkaConnection):
         return end
 
 
+async def request(_: Client) -> str:
+    raise AssertionError("the script alone answers")
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -36,18 +41,18 @@ class Scripted(KafkaConnection):
 )
 def test_a_request_is_sent_again_while_brokers_restart(error):
     """A broker that is not known, not there, or not the coordinator any more is a reason to ask again."""
-    assert Scripted(error, error, "answer", timeout=20).run(None, doing="asking") == "answer"
+    assert Scripted(error, error, "answer", timeout=20).run(request, doing="asking") == "answer"
 
 
 def test_what_will_not_mend_is_not_tried_again():
     """An answer that says no is the end at once."""
     connection = Scripted(kafka_errors.GroupAuthorizationFailedError("g"), "answer", timeout=20)
     with pytest.raises(ClusterUnavailable, match="lacks Describe on Group 'g'"):
-        connection.run(None, doing="asking", needs="Describe on Group 'g'")
+        connection.run(request, doing="asking", needs="Describe on Group 'g'")
 
 
 def test_the_last_attempt_had_time_to_find_out_what_is_wrong():
     """Attempts end before the time-out does, and what the last one found is said."""
     connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
     with pytest.raises(ClusterUnavailable, match=r"did not answer while asking: .*t-0"):
-        connection.run(None, doing="asking")
+        connection.run(request, doing="asking")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import cast
 
 import kafka.errors as kafka_errors
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
+from migrate_groups.kafka.connection import KafkaConnection
 from migrate_groups.kafka.log import Logs
 from migrate_groups.model.partitions import LogRange, TopicPartition
 
@@ -21,7 +23,7 @@ class Cluster:
     def __init__(self, epoch: int = 0) -> None:
         self.leader, self.epoch, self.end = 1, epoch, 20
         self.asked: list[str] = []
-        self.logs = Logs(self)
+        self.logs = Logs(cast("KafkaConnection", self))
         self.learn()
 
     def learn(self) -> None:
@@ -36,7 +38,7 @@ class Cluster:
             except kafka_errors.RetriableError as error:
                 self.asked.append(error.message)
 
-    def send(self, request, node_id: int | None = None) -> asyncio.Future:
+    def send(self, request, node_id: int | None = None) -> asyncio.Future[object]:
         answer = asyncio.get_running_loop().create_future()
         answer.set_result(self._answer(request, node_id))
         return answer

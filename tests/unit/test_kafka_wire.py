@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from migrate_groups.errors import Refused
-from migrate_groups.kafka import wire as wire
+from migrate_groups.kafka import private, wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.groups import commit_offsets
 from migrate_groups.kafka.log import list_offsets
@@ -78,8 +80,12 @@ def test_offsets_are_committed_as_kafka_python_does(version):
         SECOND: CommittedOffset(offset=2**62, leader_epoch=3, metadata="größer"),
         OTHER: CommittedOffset(offset=0, leader_epoch=0, metadata="m"),
     }
-    answers = OfGroups()
-    asyncio.run(commit_offsets({"g": offsets})(Client(), ["g"], answers))
+    answers: OfGroups[Mapping[TopicPartition, wire.PartitionError]] = OfGroups()
+
+    async def commit() -> None:
+        await commit_offsets({"g": offsets})(cast("private.Client", Client()), ["g"], answers)
+
+    asyncio.run(commit())
     assert sent == [(wanted.encode(version), 7)]
     assert {each: error.errno for each, error in answers.found["g"].items()} == {FIRST: 25}
 
@@ -108,7 +114,7 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
 def test_a_member_is_decoded():
     """What it subscribes to and what it is assigned; nothing while a rebalance has left it no bytes."""
     (member,) = wire.classic_group(described(SUBSCRIBED, ASSIGNED)).members
-    assert (member.subscription, member.assignment) == ({"t"}, {FIRST, SECOND})
+    assert (member.subscription, member.assignment) == (frozenset({"t"}), frozenset({FIRST, SECOND}))
     (member,) = wire.classic_group(described(b"", b"")).members
     assert (member.subscription, member.assignment) == (frozenset(), frozenset())
 

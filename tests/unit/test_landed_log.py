@@ -16,6 +16,7 @@ from migrate_groups.migration.landing import land
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange
+from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -63,13 +64,14 @@ def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start, compl
         LandedLog.opened(tmp_path, cluster, {1: start})
 
 
-class _Emptied:
+class _Emptied(InMemoryCluster):
     """An offsets topic whose partition 1 is deleted to its end."""
 
     def __init__(self, end: int) -> None:
+        super().__init__()
         self.end = end
 
-    def log_ranges(self, partitions):
+    def log_ranges(self, partitions, ends=None, starts=None):
         return {partition: LogRange(start=self.end, end=self.end) for partition in partitions}
 
     def read(self, positions, ends):

@@ -216,9 +216,10 @@ def test_what_is_too_large_is_not_rendered_to_its_end():
 @example(name="[bold]x[/]")
 def test_names_break_no_line_of_a_terminal_view(name):
     """A control character or a newline in a group's name stands escaped: the table keeps its lines."""
-    console = Console(file=io.StringIO(), width=2_000, color_system=None)
+    out = io.StringIO()
+    console = Console(file=out, width=2_000, color_system=None)
     console.print(terminal.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
-    lines = console.file.getvalue().split("\n")
+    lines = out.getvalue().split("\n")
     assert len(lines) == 5
     assert f"<{one_line(name)}>" in lines[1]
     assert f"<{one_line(name)}>" in lines[3]

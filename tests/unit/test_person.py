@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 import typer
 
-from migrate_groups.cli import person
 from migrate_groups.cli.commands import ways_back
 from migrate_groups.cli.person import Person
 from migrate_groups.errors import PartlyApplied, Refused
@@ -71,7 +71,7 @@ def handed_over(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ways_back, "open_writer", connected)
     monkeypatch.setattr(ways_back, "open_reader", lambda *_: nullcontext(made))
-    monkeypatch.setattr(person.sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     return made, path
 
 

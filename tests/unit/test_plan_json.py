@@ -213,8 +213,9 @@ def test_an_edited_row_or_check_is_refused(old, new):
 )
 def test_a_key_that_stands_twice_is_refused(text, key, value, other):
     """A reviewer may read the first, which nothing else looks at; wherever it stands, also in another layout."""
-    found = re.search(rf'"{key}": ?{value}', text())[0]
-    doubled = text().replace(found, f'"{key}":{other},{found}', 1)
+    found = re.search(rf'"{key}": ?{value}', text())
+    assert found
+    doubled = text().replace(found[0], f'"{key}":{other},{found[0]}', 1)
     for layout in (doubled, doubled.replace("\n", "\r\n")):
         with pytest.raises(InvalidInput, match=rf"x\.json was edited .*: {key} stands twice"):
             READ[text](layout.encode(), "x.json")

@@ -10,7 +10,7 @@ import typer.main
 from migrate_groups.cli.registry import command_line
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-COMMANDS = typer.main.get_command(command_line()).commands
+COMMANDS = typer.main.get_group(command_line()).commands
 # Options of other programs that the README shows.
 OTHERS = {
     "--reset-offsets",

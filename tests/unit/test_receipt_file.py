@@ -29,6 +29,7 @@ CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=
 
 
 def ended(deed: Execution, file: ReceiptFile) -> Ended:
+    assert file.path is not None
     return Ended(execution=deed, receipt=file.receipt, path=file.path, failure=file.failure)
 
 

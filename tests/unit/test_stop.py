@@ -34,7 +34,7 @@ class Forgetful(InMemoryCluster):
 
 def test_a_group_that_is_away_for_a_moment_is_waited_for():
     """After a look that found it, a group that is not there is no reason to give up: it is looked for again."""
-    cluster, waited = Forgetful(range(2, 5)), []
+    cluster, waited = Forgetful(range(2, 5)), list[bool]()
     clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
     how = Wait(wait=60, settle=0, progress=lambda reasons, looks, seconds: waited.append(bool(reasons["big"])))
     looks = prove_stopped(cluster, ["big"], clock, how)
@@ -73,7 +73,9 @@ class Transacting(InMemoryCluster):
 def test_a_pending_commit_is_waited_for_as_a_member_is():
     """A transaction may be open for longer than one question's time-out: the wait goes on; a single look says so."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
-    assert looks["big"].committed[TopicPartition("t", 0)].offset == 5
+    committed = looks["big"].committed[TopicPartition("t", 0)]
+    assert committed is not None
+    assert committed.offset == 5
     clock = FakeClock()
     with pytest.raises(PendingCommits, match="a commit is pending"):
         prove_stopped(Transacting(1_000_000), ["big"], clock, Wait(wait=60, settle=1))

@@ -15,6 +15,7 @@ from migrate_groups.cli import app
 from migrate_groups.cli.console import show
 from migrate_groups.cli.streams import Outlet, open_streams
 from migrate_groups.migration import carry_out
+from migrate_groups.migration.guard import guard
 from tests.support.cli import Cli
 from tests.support.connected import APPLY, MIGRATE, Connected
 
@@ -56,8 +57,13 @@ def unheard(monkeypatch):
 
 def test_a_write_that_nobody_hears_of_is_brought_to_its_end(cli, unheard, monkeypatch):
     """Written, read back, all files kept, the old group watched: exit 0."""
-    watched, watch = [], carry_out.guard
-    monkeypatch.setattr(carry_out, "guard", lambda *arguments: (watched.append(True), watch(*arguments))[1])
+    watched = []
+
+    def watch(*arguments):
+        watched.append(True)
+        return guard(*arguments)
+
+    monkeypatch.setattr(carry_out, "guard", watch)
     cli(*MIGRATE)
     assert cli.offset("new") == 5
     assert watched

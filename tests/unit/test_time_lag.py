@@ -105,6 +105,7 @@ def test_the_search_tells_milliseconds_apart(offset):
     for milliseconds in range(8, 0, -1):
         made.produce("t", 0, 1, timestamp=NOW - milliseconds)
     (found,) = with_time_lag(made, take_snapshot(made, ["g"], FakeClock())).snapshot.rows()
+    assert found.oldest_unconsumed_at is not None
     assert milliseconds_of(found.oldest_unconsumed_at) == NOW - 8 + offset
 
 

@@ -33,7 +33,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
 
 def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
     """Watch while these deeds are done, one a second; return what was seen."""
-    todo, seen = list(deeds), []
+    todo, seen = list(deeds), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
     watch(made, "replay", spans, clock, seen.append, timeout=timeout)
     return seen
@@ -43,10 +43,15 @@ def test_it_ends_when_every_partition_has_reached_its_end():
     """Records left, rate and time left are those of the offsets; what is produced later is not waited for."""
     made = cluster()
     made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
+
+    def finish_the_first() -> None:
+        made.commit("replay", FIRST, 10)
+        made.produce("t", 0, 5)
+
     seen = follow(
         made,
         lambda: made.commit("replay", FIRST, 6),
-        lambda: (made.commit("replay", FIRST, 10), made.produce("t", 0, 5)),
+        finish_the_first,
         lambda: made.commit("replay", SECOND, 10),
     )
     assert [progress.total.left for progress in seen] == [13, 9, 5, 0]
@@ -84,7 +89,7 @@ def test_nothing_moves_has_no_time_left():
 
 def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
     """The last look is at the end of the time, not a whole second later; what has been reached is not left."""
-    made, seen = cluster(), []
+    made, seen = cluster(), list[WatchProgress]()
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
     clock.slept = 1_000.0  # a clock begins anywhere
     with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
@@ -115,6 +120,7 @@ def test_a_tail_is_looked_into_now_and_then_only():
             return super().first_records(spans)
 
     made = cluster(Counting)
+    assert isinstance(made, Counting)
     moving = [lambda offset=offset: made.commit("replay", FIRST, offset) for offset in range(3, 10)]
     with pytest.raises(Refused, match="not finished after 25 s: 6 records left in 2 partitions"):
         follow(made, *moving, timeout=25)
@@ -141,8 +147,12 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
             return {}
 
     made = cluster(Closed)
-    done = [lambda: None, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10))]
-    seen = follow(made, *done)
+
+    def finish() -> None:
+        made.commit("replay", FIRST, 10)
+        made.commit("replay", SECOND, 10)
+
+    seen = follow(made, lambda: None, finish)
     assert seen[-1].reached
     assert seen[-1].remark.startswith("offsets alone are compared")
 
@@ -153,8 +163,13 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
     made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
     whole = {FIRST: range(10)}
+
+    def finish() -> None:
+        made.commit("replay", FIRST, 10)
+        made.commit("replay", SECOND, 10)
+
     assert follow(made, lambda: made.commit("replay", FIRST, 10), spans=whole)[0].total.left == 10
-    assert follow(made, lambda: (made.commit("replay", FIRST, 10), made.commit("replay", SECOND, 10)))[-1].reached
+    assert follow(made, finish)[-1].reached
     made = cluster()
     with pytest.raises(Refused, match="topic t does not exist any more"):
         follow(made, lambda: made.delete_topic("t"))

@@ -32,7 +32,7 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     made = InMemoryCluster()
     made.create_topic("t", len(PARTITIONS))
     for partition in PARTITIONS:
-        made.produce(*partition, 10)
+        made.produce(partition.topic, partition.partition, 10)
     for group, offsets in groups.items():
         made.alter_offsets(group, offsets)
     return made
@@ -80,6 +80,7 @@ def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
     carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
     for partition, committed in made.committed("old", PARTITIONS).items():
         if partition in old:
+            assert committed is not None
             assert committed.offset == max(old[partition].offset, done[partition.partition])
         else:
             assert committed is None
@@ -97,7 +98,7 @@ def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
     assert {each.topic for each in made.all_committed("old")} == {"other"}
 
 
-def test_a_run_that_resumes_keeps_the_pre_image():
+def test_a_run_that_resumes_keeps_the_pre_image(monkeypatch):
     """The second run's receipt has the first one's pre-image, and confirms what it finds in place without writing."""
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
@@ -108,9 +109,10 @@ def test_a_run_that_resumes_keeps_the_pre_image():
     again = make_plan(made, named, OVERWRITE)
     assert again.intent == plan.intent
     writes = []
-    made.alter_offsets = lambda *arguments: writes.append(arguments)
+    monkeypatch.setattr(made, "alter_offsets", lambda *arguments: writes.append(arguments))
     deed = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
     (entry,) = write(made, made, deed, states.append).entries
+    assert entry.change.before is not None
     assert (entry.outcome, entry.change.before.offset, entry.change.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
 

@@ -44,7 +44,7 @@ def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> Sn
 
 def run(made, witness=None, options: WriteOptions | None = None):
     plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
-    states = []
+    states: list[Execution] = []
     receipt = write(made, witness or made, Execution.of(plan, FakeClock().now()), states.append)
     return receipt, states
 
@@ -121,6 +121,7 @@ def test_silence_is_read_back_and_tried_once_more():
 def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
     """The read-back finds the offset in place, so it is confirmed without a second request."""
     made = cluster(AppliedWithoutAnswer)
+    assert isinstance(made, AppliedWithoutAnswer)
     receipt, _ = run(made)
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
     assert made.asked == 1
@@ -331,6 +332,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
 
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
+        assert isinstance(made, Rebalancing)
         made.join("old", Member(member_id="m", client_id="late-app", host="/h", assignment=frozenset([FIRST])))
         receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
         made.create_topic("kept", 1)

@@ -60,10 +60,11 @@ class _World(World):
 
     def __init__(self, cluster: _Cluster) -> None:
         super().__init__(cluster)
+        self._commit_all = cluster.commit_all
         self.second = cluster.second
 
     def commit(self, group: str, positions: dict[TopicPartition, int]) -> None:
-        self.cluster.commit_all(group, positions)
+        self._commit_all(group, positions)
 
 
 class _Named:
@@ -157,6 +158,6 @@ def _renamed(value, names: Mapping[str, str]):
         return {_renamed(key, names): _renamed(each, names) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return type(value)(_renamed(each, names) for each in value)
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: _renamed(getattr(value, each.name), names) for each in fields(value)})
     return value

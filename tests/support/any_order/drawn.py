@@ -39,10 +39,12 @@ def _moments(labels):
     return named | st.tuples(st.just("any"), st.integers(1, 80))
 
 
-_deeds = st.lists(st.builds(lambda moment, deed: At(*moment, deed), _moments(_MOMENTS), _others), max_size=2)
+_deeds = st.lists(
+    st.builds(lambda moment, deed: At(moment[0], moment[1], deed), _moments(_MOMENTS), _others), max_size=2
+)
 _ends = st.lists(
     st.builds(
-        lambda moment, deed: At(*moment, deed),
+        lambda moment, deed: At(moment[0], moment[1], deed),
         _moments(_WRITES),
         st.just(deeds.Kill()) | st.just(deeds.Interrupt()),
     ),
@@ -96,7 +98,7 @@ def _right(step: Do | Start | Run, first: str) -> Do | Start | Run:
     return replace(step, of=own.get(step.verb) or {FIRST: own[first], OTHER: other}.get(step.of, step.of))
 
 
-def _in_the_split(split: dict[str, str], existing) -> dict:
+def _in_the_split(split: dict[str, str], existing: dict[TopicPartition, int]) -> dict[tuple[str, TopicPartition], int]:
     return {
         (split[partition.topic], partition): at for partition, at in existing.items() if split[partition.topic] != "old"
     }

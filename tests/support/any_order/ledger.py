@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 from migrate_groups.model.partitions import TopicPartition
@@ -64,7 +65,7 @@ class Ledger:
     def _lines(self) -> Iterable[str]:
         for partition, end in sorted(self.ends.items()):
             yield f"{partition}: records {self.starts[partition]} to {end - 1}"
-            for what, offsets in groupby(range(self.starts[partition], end), lambda at, of=partition: self._of(of, at)):
+            for what, offsets in groupby(range(self.starts[partition], end), partial(self._of, partition)):
                 yield f"    {_span(list(offsets))}: {what}"
 
     def _of(self, partition: TopicPartition, offset: int) -> str:

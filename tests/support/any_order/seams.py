@@ -57,7 +57,7 @@ _start_beside = threading.Thread.start
 
 
 def _start(thread: threading.Thread) -> None:
-    asks = getattr(thread._target, "__name__", "") == "_ask"
+    asks = getattr(thread._target, "__name__", "") == "_ask"  # type: ignore[attr-defined]  # CPython's own
     (thread.run if asks else lambda: _start_beside(thread))()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -15,9 +16,13 @@ from tests.support.any_order.ledger import Ledger, Processing
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
+if TYPE_CHECKING:
+    from tests.support.any_order.deeds import At  # which needs the world
+
 REQUEST_SECONDS = 0.1  # each side of a request: a verb takes seconds, as it does on a busy cluster
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # how often they commit
 RECORDS_A_SECOND = 2.0
+Offsets = dict[tuple[str, TopicPartition], int]
 WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
 
@@ -81,9 +86,10 @@ class World:
     `second` is its second client.
     """
 
-    def __init__(self, cluster=None) -> None:
+    def __init__(self, cluster: Any = None) -> None:
         self.cluster = cluster or InMemoryCluster()
-        self.request, self.second = _Requests(self), _Requests(self, second=True)
+        self.request = _Requests(self)
+        self.second: Any = _Requests(self, second=True)
         self.ledger = Ledger()
         self.applications: dict[str, Application] = {}
         self.owner: dict[str, str | None] = {}
@@ -91,7 +97,7 @@ class World:
         self.seconds = 0.0
         self.moments = 0
         self.verb: Verb | None = None
-        self.planned: list = []
+        self.planned: list[At] = []
         self.dead = False
         self.told: list[str] = []
         self.problems: list[str] = []
@@ -100,7 +106,7 @@ class World:
         # What a plan has named as left out, by group and partition: of the source as well, since no way back has it.
         self.left_out: set[tuple[str, TopicPartition]] = set()
         # What the operator has been told, partition by partition; see `exceptions`.
-        self.verdicts: list = []
+        self.verdicts: list[exceptions.Verdict] = []
 
     # The tool's clock and files.
 
@@ -158,7 +164,7 @@ class World:
         found = self.cluster.committed(group, [partition])[partition]
         return None if found is None else found.offset
 
-    def offsets(self) -> dict[tuple[str, TopicPartition], int]:
+    def offsets(self) -> Offsets:
         return {
             (group, partition): committed.offset
             for group in ("old", "a", "b", "c")
@@ -170,7 +176,7 @@ class World:
         return bool(self.cluster.describe_group(group).members)
 
     def produce(self, partition: TopicPartition, records: int) -> None:
-        self.cluster.produce(*partition, records)
+        self.cluster.produce(partition.topic, partition.partition, records)
         self.ledger.ends[partition] += records
 
     # Applications.
@@ -305,7 +311,7 @@ class World:
                 else:
                     self.verb.missed.add((group, partition))
 
-    def wrote(self, before: dict, after: dict) -> None:
+    def wrote(self, before: Offsets, after: Offsets) -> None:
         assert self.verb is not None
         for place in sorted(before.keys() | after.keys()):
             was, now = before.get(place), after.get(place)
