@@ -46,9 +46,7 @@ def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
     """Let a Kafka start and stop: the JVM writes the archive on its way out."""
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
-    with run_node(
-        kafka, java=java, settings={}, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]
-    ) as node:
+    with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:
         os.kill(node.pid, signal.SIGTERM)
         end = node.kept.hear(_PATIENCE_S)
     if isinstance(end, Ended) and end.exit_code == 128 + signal.SIGTERM and new.exists():

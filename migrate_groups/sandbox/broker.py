@@ -14,7 +14,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.archive import archive_options
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, run_nodes
+from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,9 @@ def start_sandbox(
                         brokers,
                         jars,
                         java=java,
-                        settings=settings,
+                        setup=Setup(settings=settings, listeners=listeners, scram_credentials=scram_credentials),
                         timeout=timeout,
                         jvm_options=archive,
-                        listeners=listeners,
-                        scram_credentials=scram_credentials,
                     )
                 )
         command = (str(java.executable), *JVM_OPTIONS, *jars.jvm_options, *archive, "-cp", jars.classpath)

@@ -10,9 +10,8 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -102,12 +101,23 @@ class Node:
             raise ClusterUnavailable(f"Kafka, process {self.pid}, has not ended")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What the brokers of a sandbox are set up with.
+
+    settings: of ``server.properties``, which overrule what is there. listeners: those beside PLAINTEXT, by name, with
+    the security protocol that each speaks. scram_credentials: as ``kafka-storage format --add-scram`` takes them.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    listeners: Mapping[str, str] = field(default_factory=dict)
+    scram_credentials: Sequence[str] = ()
+
+
 @contextmanager
-def run_node(
-    kafka: KafkaJars, *, java: Java, settings: Mapping[str, str], timeout: float, serve_options: Sequence[str] = ()
-) -> Iterator[Node]:
+def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
     """Format and start one Kafka; see `run_nodes`."""
-    with run_nodes(1, kafka, java=java, settings=settings, timeout=timeout, serve_options=serve_options) as (node,):
+    with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
 
 
@@ -117,29 +127,26 @@ def run_nodes(
     kafka: KafkaJars,
     *,
     java: Java,
-    settings: Mapping[str, str],
+    setup: Setup,
     timeout: float,
     jvm_options: Sequence[str] = (),
     serve_options: Sequence[str] = (),
-    listeners: Mapping[str, str] = MappingProxyType({}),
-    scram_credentials: Sequence[str] = (),
 ) -> Iterator[tuple[Node, ...]]:
     """Format and start the brokers of a cluster, and yield them once all answer; at the end all is killed and removed.
 
     ``timeout`` is in seconds, for all of it. ``serve_options`` are ``jvm_options`` that are not for formatting.
-    ``listeners`` and ``scram_credentials``: see `broker.start_sandbox`.
 
     Raises ClusterUnavailable with the end of Kafka's log if it doesn't start or answer; PortTaken if that is why.
     """
     deadline = time.monotonic() + timeout
-    names = ("PLAINTEXT", "CONTROLLER", *listeners)
+    names = ("PLAINTEXT", "CONTROLLER", *setup.listeners)
     ports = iter(_free_ports(len(names) * count))
     all_addresses = [{name: f"{HOST}:{next(ports)}" for name in names} for _ in range(count)]
     # An id may begin with "-": that is why it is one argument with its option.
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
     command = [str(java.executable), *JVM_OPTIONS, *kafka.jvm_options, *jvm_options, "-Djava.io.tmpdir={folder}"]
     command += ["-cp", kafka.classpath]
-    scram = [argument for credential in scram_credentials for argument in ("--add-scram", credential)]
+    scram = [argument for credential in setup.scram_credentials for argument in ("--add-scram", credential)]
     with ExitStack() as keeping:
         all_kept = [
             keeping.enter_context(
@@ -149,8 +156,8 @@ def run_nodes(
                             node_id=node_id,
                             controllers=[each["CONTROLLER"] for each in all_addresses],
                             addresses=addresses,
-                            protocols=listeners,
-                            settings=settings,
+                            protocols=setup.listeners,
+                            settings=setup.settings,
                         )
                     },
                     prepare=[
@@ -166,7 +173,7 @@ def run_nodes(
             Node(
                 node_id=node_id,
                 bootstrap_servers=addresses["PLAINTEXT"],
-                listeners={name: addresses[name] for name in listeners},
+                listeners={name: addresses[name] for name in setup.listeners},
                 cluster_id=cluster_id,
                 folder=_formatted(kept, deadline, timeout),
                 kept=kept,

@@ -13,7 +13,7 @@ from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.offsets_topic.history_job import History, run_history
+from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles, run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
 from tests.support.frames import frame
@@ -190,10 +190,8 @@ def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp
         folder, ranges = landed(tmp_path / out / "log", DEEDS), [(7, 0, len(DEEDS), 0)]
         return run_history(
             spark,
-            folder,
-            ranges,
+            LandedFiles(folder, ranges, "c"),
             log_ends,
-            cluster_id="c",
             groups=groups,
             every=HOUR,
             now=at(now),

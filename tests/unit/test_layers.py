@@ -157,6 +157,19 @@ def test_an_import_from_above_is_seen_however_it_is_written(line):
     assert upward("cli.app", ast.parse(line)) == set()
 
 
+def test_no_function_takes_too_much_at_once():
+    """Outside the command line, whose parameters are the options, a function has eight parameters at most."""
+    crowded = {
+        f"{module}.{node.name}": len(names)
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not module.startswith("cli.commands")
+        for names in [{each.arg for each in (*node.args.args, *node.args.kwonlyargs)} - {"self"}]
+        if len(names) > 8
+    }
+    assert crowded == {}
+
+
 def loaded_by(code: str) -> set[str]:
     """Return the modules that a new Python has loaded after this code."""
     program = f"import sys\nsys.argv = ['migrate-groups', '--help']\n{code}\nprint(*sys.modules, file=sys.stderr)"

@@ -91,7 +91,7 @@ def _run(connection: Connection, asked: HistoryRequest, cluster_id: str, landed:
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
         spark_here(landed.offsets) as spark,
     ):
-        from migrate_groups.spark.offsets_topic.history_job import run_history
+        from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
 
         def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
             path = Path(scratch) / "log_ends.parquet"
@@ -100,10 +100,8 @@ def _run(connection: Connection, asked: HistoryRequest, cluster_id: str, landed:
 
         return run_history(
             spark,
-            str(landed.log.folder),
-            landed.ranges,
+            LandedFiles(str(landed.log.folder), landed.ranges, cluster_id),
             log_ends,
-            cluster_id=cluster_id,
             groups=asked.groups,
             every=asked.every,
             now=now,

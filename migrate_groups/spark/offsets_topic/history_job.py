@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,17 @@ MAX_MOMENTS = 2000
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 """Returns where the rows of `history.LOG_ENDS` stand, as Parquet, for these partitions and moments."""
+
+
+class LandedFiles(NamedTuple):
+    """A landed log: a folder of Parquet files with the columns of `offsets_log.RAW`, what was landed, and its cluster.
+
+    ranges: rows of `audit.RANGES`.
+    """
+
+    folder: str
+    ranges: Sequence[tuple[int, int, int, int]]
+    cluster_id: str
 
 
 class GroupHistory(NamedTuple):
@@ -61,11 +72,9 @@ class History:
 
 def run_history(
     spark: SparkSession,
-    folder: str,
-    ranges: Iterable[tuple[int, int, int, int]],
+    log: LandedFiles,
     log_ends: LogEnds,
     *,
-    cluster_id: str,
     groups: Collection[str],
     every: timedelta,
     now: datetime,
@@ -75,10 +84,8 @@ def run_history(
 
     Args:
         spark: a session.
-        folder: a landed log, Parquet files with the columns of `offsets_log.RAW`.
-        ranges: what was landed, rows of `audit.RANGES`.
+        log: see `LandedFiles`.
         log_ends: see `LogEnds`.
-        cluster_id: of the log.
         groups: those that are asked for; none: all.
         every: the distance of the moments.
         now: the last moment.
@@ -88,13 +95,15 @@ def run_history(
         Undetermined: the log has no commit of these groups.
         UsageError: there would be more than `MAX_MOMENTS`.
     """
-    raw = landed_log(spark, folder)
+    raw = landed_log(spark, log.folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
-    log = decode(raw).where(wanted).persist()
-    made = commits(log).persist()
+    records = decode(raw).where(wanted).persist()
+    made = commits(records).persist()
     try:
-        evidence = audit.evidence(raw, log, spark.createDataFrame([*ranges], audit.RANGES)).orderBy("log_partition")
+        evidence = audit.evidence(raw, records, spark.createDataFrame([*log.ranges], audit.RANGES)).orderBy(
+            "log_partition"
+        )
         proof: tuple[Evidence, ...] = plain_rows(evidence, Evidence)
         earliest = made.agg(F.unix_micros(F.min("log_time"))).collect()[0][0]
         if earliest is None:
@@ -106,7 +115,9 @@ def run_history(
         ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
         who = members(raw).where(of_groups)
         table = (
-            history(made, ends, who, asked, cluster_id).coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
+            history(made, ends, who, asked, log.cluster_id)
+            .coalesce(1)
+            .sortWithinPartitions("group", "topic", "taken_at")
         )
         table.write.parquet(written_path(str(out)))
         table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
@@ -122,7 +133,7 @@ def run_history(
         )
     finally:
         made.unpersist()
-        log.unpersist()
+        records.unpersist()
 
 
 def _moments(earliest: datetime, every: timedelta, now: datetime) -> Moments:
