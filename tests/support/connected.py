@@ -26,9 +26,9 @@ MIGRATE = ("migrate", "split.toml", "--yes")
 class Connected(CliHere):
     """The command line, connected to a cluster in memory, where group ``old`` stands at 5 of 10 records."""
 
-    def __init__(self, folder, monkeypatch) -> None:
+    def __init__(self, folder, monkeypatch, cluster: InMemoryCluster | None = None) -> None:
         super().__init__(folder)
-        self.cluster = InMemoryCluster()
+        self.cluster = cluster or InMemoryCluster()
         self.cluster.create_topic("t", 1)
         self.cluster.produce("t", 0, 10)
         self.cluster.commit("old", PARTITION, 5)
