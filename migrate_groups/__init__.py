@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from migrate_groups.migration.outcome import Outcome as Outcome
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
-    from migrate_groups.snapshots.rewind_targets import ShiftBy as ShiftBy
-    from migrate_groups.snapshots.rewind_targets import ToCurrent as ToCurrent
-    from migrate_groups.snapshots.rewind_targets import ToEarliest as ToEarliest
-    from migrate_groups.snapshots.rewind_targets import ToLatest as ToLatest
-    from migrate_groups.snapshots.rewind_targets import ToOffset as ToOffset
-    from migrate_groups.snapshots.rewind_targets import ToTime as ToTime
+    from migrate_groups.snapshots.rewind_to import ShiftBy as ShiftBy
+    from migrate_groups.snapshots.rewind_to import ToCurrent as ToCurrent
+    from migrate_groups.snapshots.rewind_to import ToEarliest as ToEarliest
+    from migrate_groups.snapshots.rewind_to import ToLatest as ToLatest
+    from migrate_groups.snapshots.rewind_to import ToOffset as ToOffset
+    from migrate_groups.snapshots.rewind_to import ToTime as ToTime
     from migrate_groups.snapshots.snapshot import Row as Row
 
 __version__ = "0.1.0"
@@ -54,9 +54,7 @@ _HOMES = {
     "Outcome": "migration.outcome",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
-    **dict.fromkeys(
-        ("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_targets"
-    ),
+    **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),
     "Row": "snapshots.snapshot",
 }
 __all__ = [*sorted(_HOMES), "__version__"]

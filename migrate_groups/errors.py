@@ -76,5 +76,5 @@ class MissingDependency(MigrateGroupsError):
     exit_code = 2
 
 
-INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'pyspark>=4.0,<5'"
+INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
 """How the extra ``spark`` is had, wherever this package came from."""

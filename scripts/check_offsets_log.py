@@ -27,8 +27,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonReader
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.landing import land
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonReader, KafkaPythonWriter
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
 

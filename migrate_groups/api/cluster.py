@@ -32,7 +32,7 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.rewind_targets import PastEnd, Target
+from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
 
 _WAIT = 600.0
 
@@ -116,7 +116,7 @@ class Cluster:
         return Snapshot(with_time_lag(self._look(), taken).snapshot if time_lag else taken)
 
     def rewind(
-        self, snapshot: Snapshot, target: Target, *, past_end: PastEnd = "end", strict: bool = False
+        self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
         """Return these partitions set to a target; the rows claim no source group. Writes nothing.
 

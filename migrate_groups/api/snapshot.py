@@ -16,7 +16,7 @@ from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.rewind_targets import PastEnd, Target
+from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.snapshots.snapshot import Snapshot as Table
@@ -27,7 +27,7 @@ class LooksUp(Protocol):
     """What looks records up by time, and log start and end offsets: a `Cluster`."""
 
     def rewind(
-        self, snapshot: Snapshot, target: Target, *, past_end: PastEnd = "end", strict: bool = False
+        self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
         """Return the partitions of a snapshot set to a target."""
         ...
@@ -140,7 +140,9 @@ class Snapshot:
         """Return all rows under this group; under each of several with ``fan_out``. Raises `UsageError`."""
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
-    def rewind(self, cluster: LooksUp, target: Target, *, past_end: PastEnd = "end", strict: bool = False) -> Snapshot:
+    def rewind(
+        self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
+    ) -> Snapshot:
         """Return these partitions set to a time, an offset or a shift, as `Cluster.rewind` looks it up."""
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def require_spark() -> None:
     """Raise `MissingDependency` before any work where what the extra ``spark`` has is not installed."""
-    for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2")):
+    for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2"), ("platformdirs", "platformdirs")):
         if importlib.util.find_spec(module) is None:
             raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
 

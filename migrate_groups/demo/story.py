@@ -85,7 +85,7 @@ class Story:
     def _await_members(self) -> None:
         """Wait for the last rebalance, so that the story's stop is the first that the applications have to survive."""
         from migrate_groups.kafka.client_config import ClientConfig
-        from migrate_groups.kafka.kafka_python import KafkaPythonReader
+        from migrate_groups.kafka.reader import KafkaPythonReader
 
         config = ClientConfig(bootstrap_servers=self._sandbox.bootstrap_servers)
         with closing(KafkaPythonReader(config)) as reader:

@@ -13,7 +13,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.rewind import Decision, decide_all, rewound
-from migrate_groups.snapshots.rewind_targets import PastEnd, Target, ToTime
+from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
 from migrate_groups.snapshots.snapshot import Row, Snapshot
 from migrate_groups.text import counted, some
@@ -60,7 +60,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
 def rewind(
     reader: GroupReader,
     snapshot: Snapshot,
-    target: Target,
+    target: RewindTo,
     clock: Clock,
     *,
     past_end: PastEnd = "end",

@@ -8,9 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
-from migrate_groups.errors import UsageError
+from migrate_groups.errors import INSTALL_SPARK, MissingDependency, UsageError
 from migrate_groups.sandbox.fetch import Fetch
 from migrate_groups.sandbox.ivy import FetchProgress, Ivy
 from migrate_groups.sandbox.java import Java
@@ -37,7 +35,14 @@ class KafkaJars:
 
 
 def user_cache() -> Path:
-    """Return this user's cache folder for this program (reads the environment: for ``cli/`` and tests)."""
+    """Return this user's cache folder for this program (reads the environment: for ``cli/`` and tests).
+
+    Raises `MissingDependency` without platformdirs, which the extra ``spark`` has.
+    """
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:
+        raise MissingDependency(f"the sandbox's cache needs platformdirs: {INSTALL_SPARK}") from None
     return user_cache_path("migrate-groups", appauthor=False)
 
 

@@ -16,10 +16,10 @@ from msgspec import structs
 
 from migrate_groups.errors import Refused
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
-from migrate_groups.snapshots.rewind_targets import (
+from migrate_groups.snapshots.rewind_to import (
     PastEnd,
+    RewindTo,
     ShiftBy,
-    Target,
     ToCurrent,
     ToEarliest,
     ToLatest,
@@ -59,7 +59,7 @@ class Decision:
 
 
 def decide(
-    row: Row, bounds: LogRange, target: Target, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
+    row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> Decision:
     """Return where a partition is set to; ``found`` is the first record at or after the time of a `ToTime`."""
     match target:
@@ -82,7 +82,7 @@ def decide(
     return _clamped(row, bounds, wanted)
 
 
-def rewound(decision: Decision, target: Target) -> Row:
+def rewound(decision: Decision, target: RewindTo) -> Row:
     """Return the row of a decision: it belongs to no group yet and claims none.
 
     The committed offset as it is keeps its leader epoch and metadata; they are not true of another one.
@@ -105,7 +105,7 @@ def rewound(decision: Decision, target: Target) -> Row:
 def decide_all(
     rows: Sequence[Row],
     bounds: Mapping[TopicPartition, LogRange],
-    target: Target,
+    target: RewindTo,
     found: Mapping[TopicPartition, OffsetAndTimestamp | None],
     *,
     past_end: PastEnd = "end",

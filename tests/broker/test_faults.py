@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars

@@ -12,7 +12,7 @@ import pytest
 
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.migration import stop
 from migrate_groups.migration.stop import Wait, prove_stopped

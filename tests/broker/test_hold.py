@@ -28,8 +28,8 @@ from kafka.admin import (
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.hold import _Member, hold
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition

@@ -11,8 +11,8 @@ from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot

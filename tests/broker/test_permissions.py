@@ -28,7 +28,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
 from migrate_groups.sandbox.broker import Sandbox
-from migrate_groups.snapshots.rewind_targets import ToTime
+from migrate_groups.snapshots.rewind_to import ToTime
 from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli

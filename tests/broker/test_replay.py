@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.model.partitions import TopicPartition
 from tests.support import forks
 from tests.support.broker_world import until

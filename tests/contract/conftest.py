@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world

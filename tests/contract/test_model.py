@@ -9,7 +9,7 @@ import pytest
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback

@@ -8,8 +8,8 @@ import pytest
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot

@@ -26,5 +26,5 @@ def test_a_command_that_needs_the_extra_says_how_to_have_it(tmp_path, monkeypatc
         importlib.util, "find_spec", lambda name, *more: None if name == missing else found(name, *more)
     )
     refused = CliHere(tmp_path).fails(*arguments, code=2)
-    assert refused.endswith("is not installed: run pip install 'jinja2>=3.1' 'pyspark>=4.0,<5'")
+    assert refused.endswith("is not installed: run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'")
     assert list(tmp_path.iterdir()) == []

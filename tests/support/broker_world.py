@@ -18,8 +18,8 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.partitions import TopicPartition
 
 _SECONDS = 30.0

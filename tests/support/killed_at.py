@@ -12,7 +12,7 @@ import sys
 
 from migrate_groups.cli.app import main
 from migrate_groups.files.runs.receipt_file import ReceiptFile
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
+from migrate_groups.kafka.writer import KafkaPythonWriter
 
 
 class Steps:

@@ -15,7 +15,7 @@ from migrate_groups.cli.app import main
 from migrate_groups.cli.commands import apply as write
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.kafka.kafka_python import KafkaPythonReader
+from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.groups import Member

@@ -10,7 +10,7 @@ from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.rewind import Note, decide, rewound
-from migrate_groups.snapshots.rewind_targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+from migrate_groups.snapshots.rewind_to import RewindTo, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import Snapshot, concatenate
 from tests.support.clock import FakeClock
@@ -37,7 +37,7 @@ BOUNDS = LogRange(start=10, end=20)
         (ToOffset(2**62), 20, Note.CLAMPED),
     ],
 )
-def test_targets_that_are_no_time(target: Target, offset, note):
+def test_targets_that_are_no_time(target: RewindTo, offset, note):
     """Every target lands within the log; what had to be clamped says so."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)

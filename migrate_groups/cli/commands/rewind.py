@@ -14,10 +14,10 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader
 from migrate_groups.cli.console import check_output, load_table, save_table, talk, warn_of_hidden_topics
 from migrate_groups.errors import UsageError
-from migrate_groups.snapshots.rewind_targets import (
+from migrate_groups.snapshots.rewind_to import (
     PastEnd,
+    RewindTo,
     ShiftBy,
-    Target,
     ToCurrent,
     ToEarliest,
     ToLatest,
@@ -76,7 +76,7 @@ def rewind(
     """
     clock = SystemClock()
     zone = None if timezone is None else parse_zone(timezone)
-    targets: dict[str, Target] = {}
+    targets: dict[str, RewindTo] = {}
     if to_datetime is not None:
         targets["--to-datetime"] = ToTime(parse_moment(to_datetime, zone, clock.now(), "--to-datetime"))
     if by_duration is not None:
@@ -86,7 +86,7 @@ def rewind(
         targets["--shift-by"] = ShiftBy(shift_by)
     if to_offset is not None:
         targets["--to-offset"] = ToOffset(to_offset)
-    plain: list[tuple[str, bool, Target]] = [
+    plain: list[tuple[str, bool, RewindTo]] = [
         ("--to-earliest", to_earliest, ToEarliest()),
         ("--to-latest", to_latest, ToLatest()),
         ("--to-current", to_current, ToCurrent()),
@@ -111,20 +111,20 @@ def rewind(
         talk(f"written to {output}; next: migrate-groups apply {output} --to-group NAME")
 
 
-def _only(targets: Mapping[str, Target]) -> Target:
+def _only(targets: Mapping[str, RewindTo]) -> RewindTo:
     if len(targets) == 1:
         return next(iter(targets.values()))
     found = f"{' and '.join(targets)} contradict each other" if targets else "nothing says where to"
     raise UsageError(f"{found}; give one of {_TARGETS}")
 
 
-def _check_time_options(target: Target, *, timezone: str | None, past_end: str | None) -> None:
+def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str | None) -> None:
     for name, value in (("--timezone", timezone), ("--past-end", past_end)):
         if value is not None and not isinstance(target, ToTime):
             raise UsageError(f"{name} goes with --to-datetime or --by-duration")
 
 
-def _check_source(file: Path | None, group: str | None, selection: Selection, target: Target) -> None:
+def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
     """Raise `UsageError` unless exactly one thing says which partitions, and the target can be told from it."""
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
@@ -162,7 +162,7 @@ def _rows(
     return select(table, selection)
 
 
-def _echo(target: Target, zone: tzinfo | None) -> None:
+def _echo(target: RewindTo, zone: tzinfo | None) -> None:
     """Say what a time was understood as, in UTC and in the zone."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""

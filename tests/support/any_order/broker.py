@@ -15,8 +15,8 @@ from enum import Enum
 import confluent_kafka
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.kafka_python import KafkaPythonWriter
 from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.groups import Member
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition

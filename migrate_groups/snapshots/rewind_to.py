@@ -45,4 +45,4 @@ class ToOffset:
     offset: int
 
 
-Target = ToTime | ToEarliest | ToLatest | ToCurrent | ShiftBy | ToOffset
+RewindTo = ToTime | ToEarliest | ToLatest | ToCurrent | ShiftBy | ToOffset

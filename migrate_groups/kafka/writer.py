@@ -1,0 +1,112 @@
+"""The first client's writes: what it does beside reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+import kafka.errors as kafka_errors
+import tenacity
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import wire
+from migrate_groups.kafka.connection import Ask, OfGroups
+from migrate_groups.kafka.hold import Hold, hold
+from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+
+K = TypeVar("K")
+
+# Refused before anything was applied: safe to send again once the coordinator is known anew.
+_NOT_APPLIED = (
+    kafka_errors.NotCoordinatorError,
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+)
+
+
+class KafkaPythonWriter(KafkaPythonReader):
+    """`GroupWriter` over kafka-python. It never raises for a partition: every answer is returned."""
+
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.alter_offsets`."""
+        return self.alter_offsets_by_group({group: offsets})[group]
+
+    def alter_offsets_by_group(
+        self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+        """See `GroupWriter.alter_offsets_by_group`."""
+        return self._write(offsets, of_groups.commit_offsets(offsets))
+
+    def delete_offsets(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """See `GroupWriter.delete_offsets`."""
+        return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
+
+    def delete_group(self, group: str) -> WriteAnswer:
+        """See `GroupWriter.delete_group`."""
+        return self._write({group: [group]}, of_groups.delete_groups)[group][group]
+
+    @contextmanager
+    def held(self, group: str) -> Iterator[Hold]:
+        """See `GroupWriter.held`."""
+        with hold(self._config, group) as holding:
+            self._holder = holding.member_id
+            try:
+                yield holding
+            finally:
+                self._holder = None
+
+    def _write(
+        self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
+    ) -> Mapping[str, Mapping[K, WriteAnswer]]:
+        """Send writes; ``asked`` is what they are about in each group, which has one answer each."""
+        if "" in asked:
+            raise ValueError("a group name is never empty: kafka-python would write to the group ''")
+        into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
+        left = list(asked)
+
+        def not_applied() -> list[str]:
+            """Send what is left; return the groups for which that can be sent again."""
+            for group in left:
+                into.found.pop(group, None)
+                into.failed.pop(group, None)
+            try:
+                self._connection.run_once(lambda client: ask(client, left, into))
+            except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
+                into.fail(left, error)
+            left[:] = [group for group in left if _is_not_applied(into, group)]
+            if into.failed or left:
+                self._connection.close()
+            return left
+
+        tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            retry_error_callback=lambda _: None,
+        )(not_applied)
+        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
+        return {
+            group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
+            if group in into.failed
+            else {
+                each: wire.write_answer(into.found[group][each]) if each in into.found[group] else silence
+                for each in of_group
+            }
+            for group, of_group in asked.items()
+        }
+
+
+def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
+    """Return whether nothing of what was sent for a group was applied, since its coordinator has moved."""
+    if group in into.failed:
+        return isinstance(into.failed[group], _NOT_APPLIED)
+    answers = into.found[group].values()
+    return bool(answers) and all(issubclass(error, _NOT_APPLIED) for error in answers)
