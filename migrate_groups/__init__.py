@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from migrate_groups.errors import Undetermined as Undetermined
     from migrate_groups.errors import UsageError as UsageError
     from migrate_groups.migration.events import Events as Events
-    from migrate_groups.migration.outcome import Outcome as Outcome
+    from migrate_groups.migration.result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
     from migrate_groups.snapshots.rewind_to import ShiftBy as ShiftBy
@@ -51,7 +51,7 @@ _HOMES = {
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
     "Events": "migration.events",
-    "Outcome": "migration.outcome",
+    "WriteResult": "migration.result",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
     **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),

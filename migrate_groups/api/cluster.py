@@ -20,16 +20,16 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
 from migrate_groups.migration import apply as applying
 from migrate_groups.migration import go_back, migrate, rewind, take, watch
-from migrate_groups.migration.apply import Application
+from migrate_groups.migration.apply import ApplyRequest
 from migrate_groups.migration.events import Events, Silent
-from migrate_groups.migration.migrate import Migration
-from migrate_groups.migration.outcome import Outcome, outcome_of
+from migrate_groups.migration.migrate import MigrateRequest
 from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.time_lag import with_time_lag
 from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
@@ -162,7 +162,7 @@ class Cluster:
         receipt: Path,
         to_groups: Sequence[str] = (),
         options: WriteOptions | None = None,
-    ) -> Outcome | None:
+    ) -> WriteResult | None:
         """Write offsets: planned, checked, planned again beside the write, read back by two clients, watched.
 
         A `PlannedWrite` is written exactly as it is, or refused as stale. ``receipt``: a file; the same call goes on
@@ -174,7 +174,7 @@ class Cluster:
         if isinstance(what, PlannedWrite):
             if to_groups or options:
                 raise UsageError("a plan names its groups and options: make another plan")
-            wanted = Application(rows=what.rows.table, options=what.plan.options, approved=what.plan)
+            wanted = ApplyRequest(rows=what.rows.table, options=what.plan.options, approved=what.plan)
         else:
             wanted = _application(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
@@ -200,7 +200,7 @@ class Cluster:
         wait: float = _WAIT,
         hold: bool = False,
         approved: Path | None = None,
-    ) -> Outcome | None:
+    ) -> WriteResult | None:
         """Do the whole cut-over: plan, wait for the stop, read, write, read back by two clients, watch.
 
         Args:
@@ -225,7 +225,7 @@ class Cluster:
         """Return what `rollback` would write. Writes nothing."""
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
-    def rollback(self, receipt: Path) -> Outcome | None:
+    def rollback(self, receipt: Path) -> WriteResult | None:
         """Restore what was there before a write. ``receipt``: the file, or the run directory.
 
         Returns None where it was done before. Raises `Refused` where a target group has started or the record of the
@@ -237,7 +237,7 @@ class Cluster:
         """Return what `hand_back` would write. Writes nothing."""
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
-    def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> Outcome | None:
+    def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group forward to where the target groups are, once all of them have stopped.
 
         ``wait``: seconds that they have for it. Returns None where it was done before. Raises as `rollback`.
@@ -248,7 +248,7 @@ class Cluster:
         """Return what `delete_offsets` would delete. Deletes nothing."""
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt)
 
-    def delete_offsets(self, receipt: Path) -> Outcome | None:
+    def delete_offsets(self, receipt: Path) -> WriteResult | None:
         """Delete the moved topics' offsets from the source group, so that its lag is true.
 
         Returns None where it was done before. Raises as `rollback`.
@@ -259,7 +259,7 @@ class Cluster:
         with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
             return go_back.plan_way_back(self._look(), verb, file, self._clock)
 
-    def _go_back(self, verb: Verb, receipt: Path, wait: float = 0.0) -> Outcome | None:
+    def _go_back(self, verb: Verb, receipt: Path, wait: float = 0.0) -> WriteResult | None:
         with open_receipt(receipt_in(Path(receipt)), must_exist=True) as file:
             return _checked(go_back.go_back(self._write(), verb, file, self._clock, self._events, wait=wait), file)
 
@@ -272,10 +272,10 @@ class Cluster:
         return self._clients
 
 
-def _application(snapshot: Snapshot, to_groups: Sequence[str], options: WriteOptions | None) -> Application:
+def _application(snapshot: Snapshot, to_groups: Sequence[str], options: WriteOptions | None) -> ApplyRequest:
     chosen = options or WriteOptions()
     rows = name_groups(snapshot.table, to_groups, fan_out=False, restore=chosen.restore)
-    return Application(rows=rows, options=chosen)
+    return ApplyRequest(rows=rows, options=chosen)
 
 
 def _migration(
@@ -286,17 +286,17 @@ def _migration(
     wait: float = _WAIT,
     hold: bool = False,
     approved: Path | None = None,
-) -> Migration:
+) -> MigrateRequest:
     file = load_split(split, options)
     reviewed = None if approved is None else (str(approved), PlannedWrite.read(approved).plan)
     run = RunDir(Path(run_dir))
-    return Migration(file=file, options=file.options, run=run, wait=wait, hold=hold, approved=reviewed)
+    return MigrateRequest(file=file, options=file.options, run=run, wait=wait, hold=hold, approved=reviewed)
 
 
-def _checked(execution: Execution | None, file: ReceiptFile) -> Outcome | None:
+def _checked(execution: Execution | None, file: ReceiptFile) -> WriteResult | None:
     """Return what became of a write. Raises `PartlyApplied`."""
     if execution is None or file.path is None:
         return None
-    outcome = outcome_of(execution, file)
+    outcome = result_of(execution, file)
     outcome.check()
     return outcome

@@ -44,12 +44,12 @@ def reconcile(
         Refused, Undetermined: there is nothing to judge of a run directory.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
-    from migrate_groups.spark.reconciliation.mapping import Split as Mapped
+    from migrate_groups.spark.reconciliation.mapping import SplitMapping
     from migrate_groups.spark.session import SMALL, local_session
 
     asked = compared(_paths(before), _paths(after), has_spec=split is not None)
     spec = None if split is None else load_split(split).spec
-    mapped = None if spec is None else Mapped(spec.source, lambda topics: cover(spec, topics).targets)
+    mapped = None if spec is None else SplitMapping(spec.source, lambda topics: cover(spec, topics).targets)
     with nullcontext(spark) if spark is not None else local_session(small=asked.rows < SMALL) as session:
         return run_reconcile(
             session,

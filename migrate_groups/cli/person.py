@@ -15,7 +15,7 @@ from migrate_groups.errors import UsageError
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.outcome import Outcome
+    from migrate_groups.migration.result import WriteResult
     from migrate_groups.migration.take import ObservedGroup
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.run_states import Verb
@@ -74,7 +74,7 @@ class Person:
         talk(line)
 
 
-def show_outcome(outcome: Outcome, *, apart: bool = False) -> None:
+def show_result(outcome: WriteResult, *, apart: bool = False) -> None:
     """Show what became of every partition, on stderr where stdout is a document (``apart``). Raises `PartlyApplied`."""
     from migrate_groups.show import terminal
 

@@ -15,7 +15,7 @@ from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
     from migrate_groups.files.runs.plan_json import PlanFile
-    from migrate_groups.migration.apply import Application
+    from migrate_groups.migration.apply import ApplyRequest
     from migrate_groups.planning.plan import Plan
     from migrate_groups.snapshots.snapshot import Row
 
@@ -46,12 +46,12 @@ Rows = Callable[[], "Iterable[Row]"]
 
 def read_application(
     file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool
-) -> Application:
+) -> ApplyRequest:
     """Return what to plan from a snapshot or a saved plan; ``given`` are options, None where they were not.
 
     Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
     """
-    from migrate_groups.migration.apply import Application
+    from migrate_groups.migration.apply import ApplyRequest
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.regroup import name_groups
 
@@ -60,7 +60,7 @@ def read_application(
     if saved is None:
         options = WriteOptions(**chosen)
         rows = name_groups(load_table(file), to_group or [], fan_out=fan_out, restore=options.restore)
-        return Application(rows=rows, options=options)
+        return ApplyRequest(rows=rows, options=options)
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
     for name, value in chosen.items():
@@ -73,7 +73,7 @@ def read_application(
             f"{file} has uncommitted = latest, the log end from when a member was last seen on the topic, which only "
             "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted earliest or leave"
         )
-    return Application(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
+    return ApplyRequest(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:

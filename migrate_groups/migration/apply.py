@@ -11,16 +11,16 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write
 from migrate_groups.migration.started import same_hand_over
-from migrate_groups.migration.ways_back import refuse_by_record
+from migrate_groups.migration.way_back import refuse_by_record
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
+class ApplyRequest:
     """What is asked of a write: rows that name their groups, and options; ``approved``: a plan that was reviewed."""
 
     rows: Snapshot
@@ -28,7 +28,7 @@ class Application:
     approved: Plan | None = None
 
 
-def plan_application(reader: GroupReader, wanted: Application, file: ReceiptFile, events: Events) -> Plan | None:
+def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
     """Return the plan of now, None where the run is over: its target groups have started. Reads only.
 
     Raises `Refused` where the record of the run forbids it or a reviewed plan is stale; `UsageError` where the record
@@ -45,7 +45,7 @@ def plan_application(reader: GroupReader, wanted: Application, file: ReceiptFile
     return plan
 
 
-def apply(clients: Clients, wanted: Application, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
+def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write, and return what became of it; None where the run is over. Raises as `plan_application`, and for a no."""
     shown = plan_application(clients.writer, wanted, file, events)
     if shown is None:

@@ -13,9 +13,9 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.text import some

@@ -12,7 +12,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.receipt import Entry, Execution
+from migrate_groups.planning.execution import Entry, Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
@@ -21,27 +21,27 @@ _POLL_SECONDS = 1.0
 _LONGEST_REBALANCE_SECONDS = 300.0
 
 
-class Stopped(msgspec.Struct, frozen=True, gc=False):
+class StoppedAt(msgspec.Struct, frozen=True, gc=False):
     """A partition that a group must not consume any more: the offset that it stopped at, None where it has none."""
 
     partition: TopicPartition
     offset: int | None
 
 
-def watched(execution: Execution) -> dict[str, list[Stopped]]:
+def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return what must not be consumed any more once an execution is done, by group.
 
     After a hand-over and a hand-back that is the group that handed over; after a rollback the targets; after
     delete-offsets the source group.
     """
-    found: dict[str, dict[TopicPartition, Stopped]] = defaultdict(dict)
+    found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for change in execution.handed_over():
-            at = Stopped(change.topic_partition, change.handed_over_at)
+            at = StoppedAt(change.topic_partition, change.handed_over_at)
             found[change.source_group or ""][at.partition] = at
     else:
         for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
-            at = Stopped(change.topic_partition, change.after.offset if change.after else None)
+            at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
             found[change.group][at.partition] = at
     return {group: [*stopped.values()] for group, stopped in found.items()}
 
@@ -86,7 +86,7 @@ def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[st
     return execution, unclear
 
 
-def _what_it_did(reader: GroupReader, group: str, stopped: list[Stopped]) -> tuple[list[str], bool]:
+def _what_it_did(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
     """Return what the group did, and whether it can be seen who has the topics."""
     description = reader.describe_group(group)
     topics = {each.partition.topic for each in stopped}

@@ -15,17 +15,18 @@ from migrate_groups.migration.cut_over import CutOver, Prepared, prepare
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.outcome import Outcome, outcome_of
 from migrate_groups.migration.phase import for_one_phase
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
+from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.ways_back import refuse_by_record
+from migrate_groups.migration.way_back import refuse_by_record
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Execution, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import some
@@ -35,7 +36,7 @@ _WATCHED_AFTER_HOLD = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class MigrateRequest:
     """What is asked of a cut-over.
 
     file: the split, and its bytes as they were loaded. options: those of the write. run: the run directory. wait:
@@ -56,7 +57,7 @@ class Migration:
             raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
 
 
-def plan_migration(reader: GroupReader, wanted: Migration, clock: Clock, events: Events) -> Prepared | None:
+def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
     """Return the plan of now, None where the run is over: its target groups have started. Reads only.
 
     Raises as `prepare`; `Refused` where the record of the run forbids it or the plan is not the one that was reviewed;
@@ -69,7 +70,7 @@ def plan_migration(reader: GroupReader, wanted: Migration, clock: Clock, events:
         return _prepared(reader, wanted, file, clock)
 
 
-def migrate(clients: Clients, wanted: Migration, clock: Clock, events: Events) -> Outcome | None:
+def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over: survey, plan, agree, wait for the stop, hold, fence, read, plan, write, read back, keep, guard.
 
     The same call again resumes a run that was interrupted. Returns None where the run is over: its target groups have
@@ -104,10 +105,10 @@ def migrate(clients: Clients, wanted: Migration, clock: Clock, events: Events) -
         if held is not None:
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)
-        return outcome_of(execution, file)
+        return result_of(execution, file)
 
 
-def _prepared(reader: GroupReader, wanted: Migration, file: ReceiptFile, clock: Clock) -> Prepared:
+def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock) -> Prepared:
     """Return the provisional plan. Raises where it is not the one that was reviewed, or of another migration."""
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
@@ -141,7 +142,7 @@ def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
 
 def keep(
     reader: GroupReader,
-    wanted: Migration,
+    wanted: MigrateRequest,
     final: Prepared,
     execution: Execution,
     file: ReceiptFile,

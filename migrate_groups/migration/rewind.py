@@ -12,7 +12,7 @@ from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.snapshots.rewind import Decision, decide_all, rewound
+from migrate_groups.snapshots.rewind import RewindDecision, decide_all, rewound
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
 from migrate_groups.snapshots.snapshot import Row, Snapshot
@@ -24,7 +24,7 @@ class Rewinding:
     """A replay's offsets, what was decided for each partition, and the partitions of its topics that it leaves out."""
 
     snapshot: Snapshot
-    decisions: Sequence[Decision]
+    decisions: Sequence[RewindDecision]
     left_out: Sequence[TopicPartition]
 
 

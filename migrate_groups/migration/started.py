@@ -9,7 +9,8 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.take import read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
-from migrate_groups.planning.receipt import Execution, Receipt
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.snapshots.snapshot import Row
 

@@ -15,7 +15,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupWriter, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
-from migrate_groups.planning.receipt import Entry, Execution, Outcome
+from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 

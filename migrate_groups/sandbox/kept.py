@@ -20,7 +20,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class ServerStarted:
     """The server has been started in ``folder``, as process ``pid``."""
 
     folder: Path
@@ -66,7 +66,7 @@ class KeptServer:
             raise ProcessLookupError("the server was not started yet")
         return self._server
 
-    def hear(self, timeout: float | None) -> Started | Ended | None:
+    def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
         """Return the next thing that the keeper says, None if that is nothing within ``timeout`` seconds."""
         said = self._process.stdout
         if said is None or not select.select([said], [], [], timeout)[0]:
@@ -75,7 +75,7 @@ class KeptServer:
         if "pid" not in facts:
             return Ended(exit_code=facts["exit"], log=facts["log"])
         self._folder, self._server = Path(facts["folder"]), facts["pid"]
-        return Started(folder=self._folder, pid=facts["pid"])
+        return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
         """Have a server that has ended started again, in the same folder: the next `hear` tells."""

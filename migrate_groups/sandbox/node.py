@@ -19,7 +19,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.keeper import LOG
-from migrate_groups.sandbox.kept import Ended, KeptServer, Started, end_of_log, keep
+from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, end_of_log, keep
 from migrate_groups.sandbox.properties import server_properties
 
 HOST = "127.0.0.1"
@@ -76,7 +76,7 @@ class Node:
         """Start it again once it has ended; `await_answer` tells when it is there."""
         self.kept.serve_again()
         match self.kept.hear(_SECONDS_TO_END):
-            case Started():
+            case ServerStarted():
                 return
             case end:
                 raise ClusterUnavailable(f"Kafka could not be started again ({end})")
@@ -188,7 +188,7 @@ def run_nodes(
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Return the folder of a Kafka that has been started."""
     match kept.hear(max(0.0, deadline - time.monotonic())):
-        case Started(folder=folder):
+        case ServerStarted(folder=folder):
             return folder
         case Ended() as end:
             raise ClusterUnavailable(f"Kafka's storage could not be formatted ({end})")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from migrate_groups.migration.watch import TopicProgress, WatchProgress
 from migrate_groups.show.tables import table as new_table
-from migrate_groups.snapshots.rewind import Decision, Note
+from migrate_groups.snapshots.rewind import Note, RewindDecision
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 
@@ -22,7 +22,7 @@ _MOST_ROWS = 50
 _MOST_TOPICS = 20
 
 
-def decisions(decided: Sequence[Decision]) -> RenderableType:
+def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
     """Return one line a partition, those that need a word first where there are too many, and the sum."""
     shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
     table = new_table(
@@ -89,7 +89,7 @@ def _pace(topic: TopicProgress) -> str:
     return f"{topic.rate:,.0f}/s, {span_in_words(timedelta(seconds=round(topic.seconds_left)))} to go"
 
 
-def _note(decision: Decision) -> Text:
+def _note(decision: RewindDecision) -> Text:
     if decision.note is None:
         return Text("")
     return Text(f"{decision.note}: {decision.detail}", style=_STYLES.get(decision.note, ""))

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate_groups.model.groups import GroupDescription
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.plan import Plan, Verdict
-from migrate_groups.planning.receipt import Execution, Outcome
 from migrate_groups.show import changes as in_words
 from migrate_groups.show.tables import cell
 from migrate_groups.show.tables import table as new_table

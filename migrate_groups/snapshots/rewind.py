@@ -43,7 +43,7 @@ class Note(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RewindDecision:
     """Where one partition is set to. ``offset`` None: it is left to the new group's auto.offset.reset."""
 
     row: Row
@@ -60,7 +60,7 @@ class Decision:
 
 def decide(
     row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
-) -> Decision:
+) -> RewindDecision:
     """Return where a partition is set to; ``found`` is the first record at or after the time of a `ToTime`."""
     match target:
         case ToTime(moment=moment):
@@ -78,11 +78,11 @@ def decide(
         case _:
             assert_never(target)
     if wanted is None:
-        return Decision(row=row, bounds=bounds, offset=None, note=Note.NO_COMMIT, detail="nothing is committed")
+        return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.NO_COMMIT, detail="nothing is committed")
     return _clamped(row, bounds, wanted)
 
 
-def rewound(decision: Decision, target: RewindTo) -> Row:
+def rewound(decision: RewindDecision, target: RewindTo) -> Row:
     """Return the row of a decision: it belongs to no group yet and claims none.
 
     The committed offset as it is keeps its leader epoch and metadata; they are not true of another one.
@@ -110,7 +110,7 @@ def decide_all(
     *,
     past_end: PastEnd = "end",
     strict: bool = False,
-) -> list[Decision]:
+) -> list[RewindDecision]:
     """Return where every partition is set to.
 
     Raises `Refused`: with ``past_end`` "fail" where a partition has no record at or after the time; with ``strict``
@@ -126,15 +126,17 @@ def decide_all(
     return decisions
 
 
-def _at_time(row: Row, bounds: LogRange, moment: int, found: OffsetAndTimestamp | None, past_end: PastEnd) -> Decision:
+def _at_time(
+    row: Row, bounds: LogRange, moment: int, found: OffsetAndTimestamp | None, past_end: PastEnd
+) -> RewindDecision:
     if bounds.start == bounds.end:
         detail = f"no records are left: the log starts at {bounds.start}" if bounds.start else "no records"
-        return Decision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail=detail)
+        return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail=detail)
     if found is None:
         detail = "no record at or after the time"
         if past_end == "skip":
-            return Decision(row=row, bounds=bounds, offset=None, note=Note.SKIPPED, detail=detail)
-        return Decision(row=row, bounds=bounds, offset=bounds.end, note=Note.PAST_END, detail=detail)
+            return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.SKIPPED, detail=detail)
+        return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.PAST_END, detail=detail)
     # The ends were read first: a record that has come since must not be stepped over.
     offset = min(found.offset, bounds.end)
     if offset <= bounds.start and bounds.start > 0 and found.timestamp > moment:
@@ -143,21 +145,21 @@ def _at_time(row: Row, bounds: LogRange, moment: int, found: OffsetAndTimestamp 
             f"up to {missing} of it: the log starts at {bounds.start}, "
             f"and the first record there is of {rfc_3339(found.timestamp)}"
         )
-        return Decision(row=row, bounds=bounds, offset=offset, note=Note.GONE, detail=detail)
-    return Decision(row=row, bounds=bounds, offset=offset)
+        return RewindDecision(row=row, bounds=bounds, offset=offset, note=Note.GONE, detail=detail)
+    return RewindDecision(row=row, bounds=bounds, offset=offset)
 
 
-def _clamped(row: Row, bounds: LogRange, wanted: int) -> Decision:
+def _clamped(row: Row, bounds: LogRange, wanted: int) -> RewindDecision:
     offset = max(bounds.start, min(wanted, bounds.end))
     if offset == wanted:
-        return Decision(row=row, bounds=bounds, offset=offset)
+        return RewindDecision(row=row, bounds=bounds, offset=offset)
     end = f"starts at {bounds.start}" if wanted < bounds.start else f"ends at {bounds.end}"
-    return Decision(
+    return RewindDecision(
         row=row, bounds=bounds, offset=offset, note=Note.CLAMPED, detail=f"{wanted} asked for, and the log {end}"
     )
 
 
-def _refuse(decisions: Sequence[Decision], notes: set[Note], complaint: str) -> None:
+def _refuse(decisions: Sequence[RewindDecision], notes: set[Note], complaint: str) -> None:
     named = [
         f"{decision.row.topic_partition} ({decision.note}: {decision.detail})"
         for decision in decisions

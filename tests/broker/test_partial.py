@@ -13,13 +13,14 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.outcome import Outcome as Ended
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.result import WriteResult
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.snapshots.regroup import name_groups
 
 
@@ -44,4 +45,4 @@ def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
     assert file.path is not None
     assert receipt_json.load(file.path) == file.receipt == Receipt((deed,))
     with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
-        Ended(execution=deed, receipt=file.receipt, path=file.path).check()
+        WriteResult(execution=deed, receipt=file.receipt, path=file.path).check()

@@ -10,13 +10,16 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.delete_offsets import delete_source_offsets
+from migrate_groups.migration.hand_back import hand_back
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.rollback import plan_rollback
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Execution, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.broker_world import broker_world
 from tests.support.clock import FakeClock

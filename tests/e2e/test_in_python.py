@@ -15,8 +15,8 @@ from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Execution
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
 from migrate_groups.snapshots.snapshot import Row, Snapshot

@@ -12,7 +12,7 @@ from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.reconciliation.job import main, run_reconcile
-from migrate_groups.spark.reconciliation.mapping import Split
+from migrate_groups.spark.reconciliation.mapping import SplitMapping
 from migrate_groups.spark.reconciliation.reconcile import STATUSES, count_column
 
 CsvFile = Callable[..., str]
@@ -91,7 +91,7 @@ def test_a_snapshot_as_it_was_taken_needs_a_split(
     """With a spec or a split file the old group's offsets are looked for in the new groups."""
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
-    for how in (Split("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
+    for how in (SplitMapping("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
         found = run_reconcile(spark, [before], [after], split=how)
         assert (found.clean, found.totals.partitions, found.totals.produced) == (True, 3, 5)
     with pytest.raises(InvalidInput, match="no group of AFTER is expected"):

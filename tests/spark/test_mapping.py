@@ -9,20 +9,20 @@ from pyspark.testing import assertDataFrameEqual
 from migrate_groups.errors import InvalidInput
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover
-from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING, Split, spec_mapping
+from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING, SplitMapping, spec_mapping
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, partition_verdict
 
 Snapshot = Callable[..., DataFrame]
 
 
-def split(**targets: str) -> Split:
+def split(**targets: str) -> SplitMapping:
     """What a spec for the group `big` says: the targets by their pattern."""
     spec = SplitSpec(
         source="big",
         targets=tuple(SplitTarget(group=group, topics=(TopicPattern(topics),)) for group, topics in targets.items()),
         stay=(TopicPattern("legacy"),),
     )
-    return Split("big", lambda topics: cover(spec, topics).targets)
+    return SplitMapping("big", lambda topics: cover(spec, topics).targets)
 
 
 def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) -> None:
@@ -53,7 +53,7 @@ def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
         seen.append(topics)
         return {"billing": topics}
 
-    spec_mapping(snapshot(*({"partition": n, "topic": f"t{n % 2}"} for n in range(9))), Split("big", covered))
+    spec_mapping(snapshot(*({"partition": n, "topic": f"t{n % 2}"} for n in range(9))), SplitMapping("big", covered))
     assert seen == [["t0", "t1"]]
 
 

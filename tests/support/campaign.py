@@ -25,7 +25,7 @@ from pathlib import Path
 
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.receipt import Outcome
+from migrate_groups.planning.execution import Outcome
 from tests.support import forks
 from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers

@@ -20,7 +20,7 @@ from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, Of
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.receipt import Outcome
+from migrate_groups.planning.execution import Outcome
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock

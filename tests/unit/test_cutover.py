@@ -10,20 +10,23 @@ from msgspec import structs
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.cut_over import prepare
+from migrate_groups.migration.delete_offsets import delete_source_offsets
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.hand_back import hand_back
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.rollback import plan_rollback
 from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.ways_back import delete_source_offsets, hand_back, plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import Snapshot

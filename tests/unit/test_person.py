@@ -19,9 +19,10 @@ from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Execution, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock

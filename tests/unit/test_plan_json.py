@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.planning.receipt import Entry, Execution, Outcome, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row, Snapshot
 from tests.support.rows import NOON, row

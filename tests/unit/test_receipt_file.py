@@ -12,11 +12,12 @@ from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageErr
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.carry_out import refuse_other_run
-from migrate_groups.migration.outcome import Outcome as Ended
+from migrate_groups.migration.result import WriteResult
 from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Plan
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Outcome, Receipt
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from tests.support.rows import NOON
 
 
@@ -28,9 +29,9 @@ DEED = Execution.of(plan(), NOON)
 CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5))
 
 
-def ended(deed: Execution, file: ReceiptFile) -> Ended:
+def ended(deed: Execution, file: ReceiptFile) -> WriteResult:
     assert file.path is not None
-    return Ended(execution=deed, receipt=file.receipt, path=file.path, failure=file.failure)
+    return WriteResult(execution=deed, receipt=file.receipt, path=file.path, failure=file.failure)
 
 
 def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):

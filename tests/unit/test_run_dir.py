@@ -10,11 +10,11 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.cut_over import prepare
-from migrate_groups.migration.migrate import Migration, keep
+from migrate_groups.migration.migrate import MigrateRequest, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Execution
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
@@ -24,7 +24,7 @@ from tests.support.in_memory import InMemoryCluster
 def kept(made, content, prepared, run, deed):
     """Have the run directory keep a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
-    wanted = Migration(file=file, options=WriteOptions(), run=run)
+    wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
     keep(made, wanted, prepared, deed, ReceiptFile(run.receipt), FakeClock(), Person())
 
 

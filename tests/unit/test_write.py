@@ -16,9 +16,9 @@ from migrate_groups.migration.write import rounds, write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Verdict
-from migrate_groups.planning.receipt import Entry, Execution, Outcome
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import Snapshot
 from tests.support.clock import FakeClock

@@ -13,7 +13,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.person import Person, show_outcome
+from migrate_groups.cli.person import Person, show_result
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 
@@ -78,8 +78,8 @@ def apply(
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
     from migrate_groups.migration.apply import apply as write
     from migrate_groups.migration.apply import plan_application
-    from migrate_groups.migration.outcome import outcome_of
-    from migrate_groups.migration.ways_back import refuse_by_record
+    from migrate_groups.migration.result import result_of
+    from migrate_groups.migration.way_back import refuse_by_record
     from migrate_groups.planning.run_states import Verb
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
@@ -117,7 +117,7 @@ def apply(
             execution = write(clients, wanted, record, SystemClock(), person)
             if execution is not None:
                 again = f"the same command with a new snapshot in {file}"
-                show_outcome(outcome_of(execution, record, again), apart=output_format != "table")
+                show_result(result_of(execution, record, again), apart=output_format != "table")
 
 
 def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.landing import Landing
     from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.model.fence import Fence
-    from migrate_groups.planning.receipt import Execution
+    from migrate_groups.planning.execution import Execution
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 Group = tuple[str, int, int]

@@ -14,14 +14,14 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.person import Person, show_outcome
+from migrate_groups.cli.person import Person, show_result
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.migrate import Migration
-    from migrate_groups.migration.outcome import Outcome
+    from migrate_groups.migration.migrate import MigrateRequest
+    from migrate_groups.migration.result import WriteResult
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
 
@@ -76,7 +76,7 @@ def migrate(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.migration.migrate import Migration, plan_migration
+    from migrate_groups.migration.migrate import MigrateRequest, plan_migration
     from migrate_groups.migration.migrate import migrate as hand_over
 
     file = _renamed(split_toml.load(spec), rename)
@@ -91,7 +91,7 @@ def migrate(
         settle=settle,
         guard=guard,
     )
-    wanted = Migration(
+    wanted = MigrateRequest(
         file=file,
         options=chosen,
         run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
@@ -114,11 +114,11 @@ def migrate(
     with open_writer(connection) as clients:
         outcome = hand_over(clients, wanted, SystemClock(), person)
     if outcome is not None:
-        show_outcome(outcome, apart=output_format != "table")
+        show_result(outcome, apart=output_format != "table")
         _say_what_is_next(wanted, outcome)
 
 
-def _say_what_is_next(wanted: Migration, outcome: Outcome) -> None:
+def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
     spec, folder = wanted.file.spec, shlex.quote(str(wanted.run.folder))
     groups = shlex.join(target.group for target in spec.targets)
     if outcome.execution.wrote_nothing:

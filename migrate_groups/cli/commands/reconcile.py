@@ -14,7 +14,7 @@ from migrate_groups.errors import HandOverBroken
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.reconciliation.mapping import Split
+    from migrate_groups.spark.reconciliation.mapping import SplitMapping
 
 
 def reconcile(
@@ -77,15 +77,15 @@ def reconcile(
         raise HandOverBroken(f"{counted(found.problems, 'partition')} did not start where the old group stopped")
 
 
-def _split(spec: Path | None) -> Split | None:
+def _split(spec: Path | None) -> SplitMapping | None:
     if spec is None:
         return None
     from migrate_groups.files import split_toml
     from migrate_groups.snapshots.split import cover
-    from migrate_groups.spark.reconciliation.mapping import Split
+    from migrate_groups.spark.reconciliation.mapping import SplitMapping
 
     wanted = split_toml.load(spec).spec
-    return Split(wanted.source, lambda topics: cover(wanted, topics).targets)
+    return SplitMapping(wanted.source, lambda topics: cover(wanted, topics).targets)
 
 
 def _one(path: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, open_reader, open_writer
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.person import Person, show_outcome
+from migrate_groups.cli.person import Person, show_result
 from migrate_groups.cli.plans import show_table
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import some
@@ -116,8 +116,8 @@ def _go(
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
     from migrate_groups.migration.go_back import go_back, is_done, plan_way_back
-    from migrate_groups.migration.outcome import outcome_of
     from migrate_groups.migration.prepare import refuse_forbidden
+    from migrate_groups.migration.result import result_of
 
     person, path = Person(yes=yes), receipt_in(receipt)
     if not dry_run:
@@ -135,5 +135,5 @@ def _go(
             execution = go_back(clients, verb, file, SystemClock(), person, wait=wait)
         if execution is None:
             return None
-        show_outcome(outcome_of(execution, file))
+        show_result(result_of(execution, file))
         return file.receipt

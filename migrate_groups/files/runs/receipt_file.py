@@ -11,7 +11,8 @@ from migrate_groups.files.lock import locked
 from migrate_groups.files.read import status
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.safe_write import check_writable, write_whole
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Execution, Receipt
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 
 
 class ReceiptFile:

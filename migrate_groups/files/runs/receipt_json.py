@@ -15,7 +15,8 @@ from migrate_groups.files import strict_json
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int32
-from migrate_groups.planning.receipt import Entry, Execution, Outcome, Receipt
+from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
 SCHEMA = "migrate-groups/receipt"

@@ -21,7 +21,7 @@ from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.listing import literal
 from migrate_groups.spark.reconciliation.comparable import align
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
-from migrate_groups.spark.reconciliation.mapping import Split, expected, spec_mapping, split_mapping
+from migrate_groups.spark.reconciliation.mapping import SplitMapping, expected, spec_mapping, split_mapping
 from migrate_groups.spark.reconciliation.quarantine import right, set_aside
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.reconciliation.result import Reconciliation, conclude, moments
@@ -42,7 +42,7 @@ def run_reconcile(
     before_paths: Sequence[str],
     after_paths: Sequence[str],
     *,
-    split: Split | str | None = None,
+    split: SplitMapping | str | None = None,
     planned: Iterable[tuple[str, str, str, int, int]] = (),
     out: Path | str | None = None,
     quarantine: Path | str | None = None,
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     return 0 if found.clean else HandOverBroken.exit_code
 
 
-def _mapping(before: DataFrame, split: Split | str | None) -> DataFrame | None:
+def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame | None:
     if isinstance(split, str):
         return split_mapping(read_snapshots(before.sparkSession, [split]))
     return None if split is None else spec_mapping(before, split)

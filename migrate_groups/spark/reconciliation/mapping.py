@@ -36,7 +36,7 @@ _MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitMapping:
     """A split spec: the old group, and what turns its topics into those of each new group.
 
     ``cover`` raises `InvalidInput` where the spec does not cover the topics.
@@ -69,7 +69,7 @@ def split_mapping(split: DataFrame) -> DataFrame:
     return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
 
 
-def spec_mapping(before: DataFrame, split: Split) -> DataFrame:
+def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
     """The mapping (columns of `TOPIC_MAPPING`) that a spec stands for. One job; the driver holds topics, never rows.
 
     Raises:

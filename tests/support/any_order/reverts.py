@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from migrate_groups.migration import carry_out, go_back, guard, ways_back
+from migrate_groups.migration import carry_out, go_back, guard, rollback
 from migrate_groups.planning import run_states
 from migrate_groups.planning.run_states import State, Step, Verb
 
@@ -23,7 +23,7 @@ def reverted(mend: int) -> Iterator[None]:
     """Have one of the `MENDS` undone for the length of a ``with`` block."""
     with ExitStack() as patched:
         if mend == 1:
-            patched.enter_context(mock.patch.object(ways_back, "_restored", return_value=[]))
+            patched.enter_context(mock.patch.object(rollback, "_restored", return_value=[]))
         elif mend in (2, 3):
             verb = Verb.DELETE_OFFSETS if mend == 2 else Verb.HAND_BACK
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))

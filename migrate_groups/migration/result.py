@@ -9,20 +9,21 @@ from pathlib import Path
 
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Action
-from migrate_groups.planning.receipt import Execution, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted
 
 
-def outcome_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> Outcome:
+def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
     """Return what became of a write whose receipt is kept in a file."""
     assert file.path is not None  # noqa: S101  only a dry run does without one
-    return Outcome(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
+    return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WriteResult:
     """The execution of a write, and the record of the run with it.
 
     path: of the receipt. failure: what could not be kept, empty where all was. again: what to run where it is not

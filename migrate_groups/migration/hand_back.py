@@ -1,0 +1,68 @@
+"""The way back once the target groups have run: the stopped source group moves forward to where they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from msgspec import structs
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import Refused
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.survey import permissions_unless_hidden
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.way_back import (
+    last_hand_over,
+    refuse_by_record,
+)
+from migrate_groups.planning.checks.permission import of_hand_over
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Step, Verb
+from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.text import some
+
+
+def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
+    """Return the targets' committed offsets now, as a hand-over to the groups that they came from, and its options.
+
+    The source group is moved forward only. Raises `Refused` where the record of the run forbids it, names no source
+    group, or two targets share one of its partitions, and where a target has no committed offset for a partition any
+    more; `GroupNotFound`; and as `GroupReader`.
+    """
+    refuse_by_record(receipt, Verb.HAND_BACK)
+    lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
+    # By topic: a target went on also with partitions that were added, or had no commit, at the hand-over.
+    origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
+    if not origin:
+        raise Refused("nothing to hand back: this run wrote nothing")
+    if not all(len(sources) == 1 for sources in origin.values()):
+        raise Refused("the receipt has topics without one source group: there is none to hand them back to")
+    groups = sorted({group for group, _ in origin})
+    permissions_unless_hidden(
+        reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
+    )
+    skipped = {order for order, lane in receipt.lanes.items() if lane.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)}
+    rows = [
+        structs.replace(row, group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
+        for row in take_snapshot(reader, groups, clock).rows()
+        if (row.group or "", row.topic) in origin and (row.group or "", row.topic, row.partition) not in skipped
+    ]
+    shared = {(row.group, row.topic_partition) for row in rows}
+    if len(shared) < len(rows):
+        raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one group")
+    if all(row.offset is None for row in rows):
+        raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
+    there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
+    lost = [
+        f"{group} {topic}-{number}"
+        for (group, topic, number), lane in lanes.items()
+        if (group, topic, number) not in there | skipped and lane.entry.change.after
+    ]
+    if lost:
+        raise Refused(
+            f"no committed offset any more: {some(lost)}: nobody can tell how far the group went; set the offset that "
+            "is right with apply, or by rewind, then run hand-back again; nothing was written"
+        )
+    options = replace(last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
+    return Snapshot.of_rows(rows), options

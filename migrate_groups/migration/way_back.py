@@ -1,0 +1,77 @@
+"""What the ways back have in common: the record of the run decides first, then the same cluster and permissions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from migrate_groups.errors import Refused
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.checks.permission import Permissions, missing
+from migrate_groups.planning.execution import Execution, Order
+from migrate_groups.planning.plan import Change, Check
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.text import some
+
+_DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
+_WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
+
+
+def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
+    """Raise `Refused` where the record of the run forbids this verb, naming each state with its partitions."""
+    reasons = receipt.refusals(verb)
+    if reasons:
+        raise Refused(f"{'; '.join(reasons)}; nothing was written")
+
+
+def last_hand_over(receipt: Receipt) -> Execution:
+    """Return the last hand-over of a run. Raises `Refused` where it has none."""
+    executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
+    if not executions:
+        raise Refused("this run wrote nothing")
+    return executions[-1]
+
+
+def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
+    """Return what is committed now, by group, topic and partition. Raises as `OffsetsReader.committed`."""
+    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
+    for group, topic, number in orders:
+        of_group[group].append(TopicPartition(topic, number))
+    return {
+        (group, *partition): committed
+        for group, partitions in of_group.items()
+        for partition, committed in reader.committed(group, partitions).items()
+    }
+
+
+def same_cluster(reader: GroupReader, execution: Execution) -> Check:
+    """This is the cluster that the run wrote to."""
+    here = reader.cluster_id()
+    return Check.of(
+        "cluster", [] if here == execution.cluster_id else [execution.cluster_id], "another cluster", f"this is {here}"
+    )
+
+
+def permissions_wanted(
+    changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
+) -> Mapping[Resource, frozenset[Operation]]:
+    """Return what a principal must be allowed to do, to make these changes, to look at and to write these groups."""
+    wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
+    wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
+    for change in changes:
+        group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
+        wanted[group] = wanted.get(group, frozenset()) | (_DELETE if change.after is None else _WRITE)
+        wanted[topic] = _WRITE
+    return wanted
+
+
+def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
+    """The principal may do all that is wanted."""
+    lacking = missing(wanted, permissions)
+    if not lacking:
+        return Check.passed("permission", f"{reader.principal} may do all of it")
+    reason = f"{reader.principal} lacks {some(lacking, most=20)}; grant it these permissions"
+    return Check.refused("permission", reason)

@@ -1,0 +1,170 @@
+"""Ways back of which a part is done, refused, gone or new: cases that a mutation run found no test for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.delete_offsets import delete_source_offsets
+from migrate_groups.migration.hand_back import hand_back
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.rollback import plan_rollback
+from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.write import write
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Plan, Verdict
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.snapshots.regroup import name_groups
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+FIRST, SECOND, ADDED = (TopicPartition("t", number) for number in range(3))
+NOW = FakeClock().now()
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    """Group ``old`` stands at 4 and 6 of ten records each, and at 1 of another topic."""
+    made = InMemoryCluster()
+    made.create_topic("t", 2)
+    made.create_topic("other", 1)
+    for partition, offset in ((FIRST, 4), (SECOND, 6), (TopicPartition("other", 0), 1)):
+        made.produce(partition.topic, partition.partition, 10)
+        made.commit("old", partition, offset)
+    return made
+
+
+def handed_over(made: InMemoryCluster) -> Receipt:
+    """Hand topic ``t`` over to ``new``."""
+    taken = take_snapshot(made, ["old"], FakeClock()).keep({"topic": ["t"]})
+    plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
+    return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
+
+
+def check(plan: Plan, name: str) -> Verdict:
+    (verdict,) = (each.verdict for each in plan.checks if each.name == name)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "verdict"),
+    [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
+)
+def test_an_offset_is_restored_within_the_log_alone(cluster, start, end, verdict):
+    """Below its start or beyond its end a consumer would apply auto.offset.reset: the rollback is refused."""
+    receipt = handed_over(cluster)
+    cluster.delete_offsets("old", [FIRST])
+    cluster.delete_records("t", 0, start)
+    if end < 10:
+        cluster.elect("t", 0, end)
+    plan = plan_rollback(cluster, receipt)
+    assert check(plan, "in range") is verdict
+    restored = [change for change in plan.changes if change.group == "old"]
+    assert [(change.topic_partition, change.after and change.after.offset) for change in restored] == [(FIRST, 4)]
+
+
+def test_what_was_never_sent_is_not_our_own_write():
+    """A refusal before the request leaves what is there somebody else's; one after it may be ours, once."""
+    after = CommittedOffset(offset=5)
+    change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
+    entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
+    assert entry.refused("no").own == ()
+    assert entry.refused("no", sent=True).own == (after,)
+    assert entry.refused("no", sent=True).refused("no", sent=True).own == (after,)
+
+
+def test_a_hand_over_that_is_open_is_not_judged(cluster):
+    """One partition that nobody answered for: nothing can be concluded yet, and the command to run again is named."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
+    with pytest.raises(Undetermined, match="new t-1: migrate or apply has not finished"):
+        Receipt((unanswered,)).to_judge()
+
+
+def test_all_of_the_last_hand_over_is_judged(cluster):
+    """Also what the broker refused of it: its partition was to be handed over."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
+    judged = Receipt((refused,)).to_judge()
+    assert [entry.outcome for entry in judged.entries] == [Outcome.CONFIRMED, Outcome.REFUSED]
+
+
+def test_a_hand_back_leaves_out_what_is_done_and_what_was_never_written(cluster):
+    """A partition that was handed back already, and one that the broker refused at the hand-over, are no part of it."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
+    rows, _ = hand_back(cluster, with_refused, FakeClock())
+    assert [row.topic_partition for row in rows.rows()] == [FIRST]
+    receipt = handed_over(cluster)
+    for partition, offset in ((FIRST, 5), (SECOND, 8)):
+        cluster.commit("new", partition, offset)
+    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    begun = receipt.begun(Verb.HAND_BACK, plan, NOW)
+    one, other = begun.entries
+    half = replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other))
+    rows, options = hand_back(cluster, receipt.with_execution(half), FakeClock())
+    assert [row.topic_partition for row in rows.rows()] == [SECOND]
+    assert (options.on_existing, options.uncommitted, options.restore) == ("forward", "leave", False)
+
+
+def test_a_partition_that_was_added_since_is_handed_back_too(cluster):
+    """The target went on with it: it is in the record afterwards, as handed back by the group that it came from."""
+    receipt = handed_over(cluster)
+    cluster.add_partitions("t", 3)
+    cluster.produce(ADDED.topic, ADDED.partition, 5)
+    cluster.commit("new", ADDED, 2)
+    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
+    assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
+    lane = receipt.with_execution(done).lanes["new", "t", 2]
+    assert (lane.state, lane.sources, lane.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
+    assert (lane.entry.change.source_group, lane.entry.change.group) == ("old", "new")
+    assert lane.entry.outcome is Outcome.UNCHANGED
+
+
+def test_a_resumed_rollback_keeps_what_it_has_done(cluster):
+    """Of an interrupted one the confirmed entries stay in the record, and the others are written."""
+    receipt = handed_over(cluster)
+    begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
+    one, other = begun.entries
+    cluster.delete_offsets("new", [FIRST])
+    half = receipt.with_execution(replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other)))
+    again = half.begun(Verb.ROLLBACK, plan_rollback(cluster, half), NOW)
+    assert [(entry.change.topic_partition, entry.outcome) for entry in again.entries] == [
+        (FIRST, Outcome.CONFIRMED),
+        (SECOND, Outcome.NOT_ATTEMPTED),
+    ]
+    assert again.number == begun.number
+
+
+@pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
+def test_offsets_are_not_deleted_under_a_member_that_holds_their_topic(cluster, topic, verdict):
+    """A member of the source group on another topic is no obstacle."""
+    receipt = handed_over(cluster)
+    partition = TopicPartition(topic, 0)
+    held, subscribed = frozenset({partition}), frozenset({topic})
+    cluster.join("old", Member(member_id="m", client_id="m", host="/h", assignment=held, subscription=subscribed))
+    plan = delete_source_offsets(cluster, receipt)
+    assert check(plan, "stopped") is verdict
+    assert {(change.group, change.after, change.source_group) for change in plan.changes} == {("old", None, None)}
+    assert [change.before and change.before.offset for change in plan.changes] == [4, 6]
+
+
+def test_a_run_that_handed_over_nothing_has_nothing_to_give_back(cluster):
+    """The error says so, whichever way back it is."""
+    (execution,) = handed_over(cluster).executions
+    refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
+    with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
+        hand_back(cluster, refused, FakeClock())
+    with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):
+        delete_source_offsets(cluster, refused)
