@@ -29,7 +29,7 @@ from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.landing import land
+from migrate_groups.migration.reading.landing import land
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache

@@ -18,14 +18,17 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
-from migrate_groups.migration import apply as applying
-from migrate_groups.migration import go_back, migrate, rewind, take, watch
-from migrate_groups.migration.apply import ApplyRequest
+from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.events import Events, Silent
-from migrate_groups.migration.migrate import MigrateRequest
+from migrate_groups.migration.hand_over import apply as applying
+from migrate_groups.migration.hand_over import migrate
+from migrate_groups.migration.hand_over.apply import ApplyRequest
+from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.reading import take
+from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.migration.result import WriteResult, result_of
-from migrate_groups.migration.time_lag import with_time_lag
+from migrate_groups.migration.ways_back import go_back
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions

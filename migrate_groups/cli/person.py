@@ -15,8 +15,8 @@ from migrate_groups.errors import UsageError
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
+    from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.result import WriteResult
-    from migrate_groups.migration.take import ObservedGroup
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.run_states import Verb
     from migrate_groups.snapshots.snapshot import Row

@@ -15,7 +15,7 @@ from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
     from migrate_groups.files.runs.plan_json import PlanFile
-    from migrate_groups.migration.apply import ApplyRequest
+    from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.plan import Plan
     from migrate_groups.snapshots.snapshot import Row
 
@@ -51,7 +51,7 @@ def read_application(
 
     Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
     """
-    from migrate_groups.migration.apply import ApplyRequest
+    from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.regroup import name_groups
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from migrate_groups.clock import Clock
 from migrate_groups.errors import NotAuthorized, PartlyApplied, Refused
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.take import existing_group, take_snapshot
+from migrate_groups.migration.reading.take import existing_group, take_snapshot
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from migrate_groups.migration.take import ObservedGroup
+from migrate_groups.migration.reading.take import ObservedGroup
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
-from migrate_groups.migration.phase import for_one_phase
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.survey import survey
-from migrate_groups.migration.take import Reading
+from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.survey import survey
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.planning.checks.run import run_checks
 from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import Reasons, drift

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import read_committed
+from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import ObservedGroup, check_visible, existing_group, observe, own_topics
+from migrate_groups.migration.reading.take import ObservedGroup, check_visible, existing_group, observe, own_topics
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import existing_group
+from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import counted, some

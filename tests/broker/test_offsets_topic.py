@@ -13,8 +13,8 @@ from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.fence import take_fence
-from migrate_groups.migration.landing import land
+from migrate_groups.migration.reading.fence import take_fence
+from migrate_groups.migration.reading.landing import land
 from migrate_groups.model.offsets_topic import LogRecord, log_partition
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock

@@ -12,7 +12,7 @@ from kafka.protocol.metadata import MetadataRequest
 from migrate_groups.clock import Clock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.cut_over import prepare
+from migrate_groups.migration.hand_over.cut_over import prepare
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions

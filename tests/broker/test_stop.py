@@ -13,7 +13,7 @@ from kafka.protocol.admin import DescribeGroupsResponse
 from migrate_groups.errors import Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.take import observe
+from migrate_groups.migration.reading.take import observe
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
 from tests.support.planning import connected

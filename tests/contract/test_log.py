@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.time_lag import with_time_lag
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of

@@ -10,11 +10,11 @@ import pytest
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.delete_offsets import delete_source_offsets
-from migrate_groups.migration.hand_back import hand_back
 from migrate_groups.migration.prepare import make_plan
-from migrate_groups.migration.rollback import plan_rollback
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.execution import Execution

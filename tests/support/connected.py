@@ -10,7 +10,7 @@ from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import watch as replay
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.cli import CliHere

@@ -8,10 +8,10 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.cut_over import CutOver, Prepared
+from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress
-from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan

@@ -17,7 +17,7 @@ from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, OffsetsReader
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Outcome

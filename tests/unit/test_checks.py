@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.migration.survey import read_cluster_facts, survey
+from migrate_groups.migration.reading.survey import read_cluster_facts, survey
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription, Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.cut_over import Prepared, prepare
+from migrate_groups.migration.hand_over.cut_over import Prepared, prepare
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.planning.options import WriteOptions

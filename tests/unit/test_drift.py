@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_groups.migration.survey import survey
+from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import drift

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.migration.log_ends import log_ends
+from migrate_groups.migration.reading.log_ends import log_ends
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import history as shown
 from migrate_groups.snapshots.times import milliseconds_of

@@ -14,7 +14,8 @@ import typer
 
 from migrate_groups.cli import person
 from migrate_groups.cli.spark_here import interrupted_later
-from migrate_groups.migration import apply, carry_out
+from migrate_groups.migration import carry_out
+from migrate_groups.migration.hand_over import apply
 from migrate_groups.show import terminal
 from tests.support.cli import Cli, running
 from tests.support.connected import APPLY, MIGRATE, Connected

@@ -12,7 +12,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import fence_parquet
 from migrate_groups.files.runs.landed_log import LandedLog
 from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.migration.landing import land
+from migrate_groups.migration.reading.landing import land
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups

@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.rewind import rewind, rows_of_topics
-from migrate_groups.migration.take import take_snapshot
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.rewind import Note, decide, rewound
 from migrate_groups.snapshots.rewind_to import RewindTo, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime

@@ -9,8 +9,8 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.cut_over import prepare
-from migrate_groups.migration.migrate import MigrateRequest, keep
+from migrate_groups.migration.hand_over.cut_over import prepare
+from migrate_groups.migration.hand_over.migrate import MigrateRequest, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution

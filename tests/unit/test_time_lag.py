@@ -10,8 +10,8 @@ from typing import ClassVar
 import pytest
 
 from migrate_groups.errors import NotAuthorized
-from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.time_lag import with_time_lag
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.snapshot import OLDEST_UNCONSUMED
 from migrate_groups.snapshots.times import milliseconds_of, moment_of

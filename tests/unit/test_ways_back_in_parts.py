@@ -8,11 +8,11 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
-from migrate_groups.migration.delete_offsets import delete_source_offsets
-from migrate_groups.migration.hand_back import hand_back
 from migrate_groups.migration.prepare import make_plan
-from migrate_groups.migration.rollback import plan_rollback
-from migrate_groups.migration.take import take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition

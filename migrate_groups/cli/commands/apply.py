@@ -76,10 +76,10 @@ def apply(
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
     """
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
-    from migrate_groups.migration.apply import apply as write
-    from migrate_groups.migration.apply import plan_application
+    from migrate_groups.migration.hand_over.apply import apply as write
+    from migrate_groups.migration.hand_over.apply import plan_application
+    from migrate_groups.migration.record import refuse_by_record
     from migrate_groups.migration.result import result_of
-    from migrate_groups.migration.way_back import refuse_by_record
     from migrate_groups.planning.run_states import Verb
 
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)

@@ -23,8 +23,8 @@ from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.commands.history import HistoryRequest
-    from migrate_groups.migration.landing import Landing
     from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.fence import Fence
     from migrate_groups.planning.execution import Execution
     from migrate_groups.spark.offsets_topic.audit_job import Audit
@@ -166,7 +166,7 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landing:
     from migrate_groups.files.runs.landed_log import LandedLog
-    from migrate_groups.migration.landing import land
+    from migrate_groups.migration.reading.landing import land
 
     starts = _fenced(groups)
     with _open_log(connection, cluster_id, partitions) as (reader, topic):

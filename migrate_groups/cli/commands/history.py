@@ -21,7 +21,7 @@ from migrate_groups.errors import InvalidInput, Undetermined
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.landing import Landing
+    from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.spark.offsets_topic.history_job import History
 
 _TABLE, _PAGE = "history.parquet", "history.html"
@@ -68,7 +68,7 @@ def _new_folder(out: Path) -> Iterator[None]:
 
 def _land(connection: Connection, asked: HistoryRequest) -> tuple[str, Landing]:
     from migrate_groups.files.runs.landed_log import LandedLog
-    from migrate_groups.migration.landing import land
+    from migrate_groups.migration.reading.landing import land
     from migrate_groups.model.offsets_topic import log_partition
     from migrate_groups.model.partitions import TopicPartition
 
@@ -113,7 +113,7 @@ def _save_log_ends(
     connection: Connection, partitions: Collection[tuple[str, int]], moments: Collection[datetime], path: Path
 ) -> None:
     from migrate_groups.files.runs import log_ends_parquet
-    from migrate_groups.migration.log_ends import log_ends
+    from migrate_groups.migration.reading.log_ends import log_ends
     from migrate_groups.model.partitions import TopicPartition
 
     with open_reader(connection) as reader, bar("asking for the ends of logs") as progress:

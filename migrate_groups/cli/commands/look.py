@@ -38,7 +38,7 @@ def snapshot(
     wanted = options.all_groups(groups, group)
     check_output(output, force=force)
     with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
-        from migrate_groups.migration.take import take_snapshot
+        from migrate_groups.migration.reading.take import take_snapshot
 
         taken = take_snapshot(reader, wanted, SystemClock())
         if time_lag:
@@ -64,7 +64,7 @@ def describe(
     """
     wanted = options.all_groups(groups, group)
     with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
-        from migrate_groups.migration.take import existing_group, take_snapshot
+        from migrate_groups.migration.reading.take import existing_group, take_snapshot
         from migrate_groups.show import terminal
 
         described = [existing_group(reader, name) for name in wanted]
@@ -111,7 +111,7 @@ def verify(
 
 
 def _with_time_lag(reader: GroupReader, taken: Snapshot) -> Snapshot:
-    from migrate_groups.migration.time_lag import with_time_lag
+    from migrate_groups.migration.reading.time_lag import with_time_lag
 
     found = with_time_lag(reader, taken)
     if found.remark:

@@ -20,7 +20,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.migrate import MigrateRequest
+    from migrate_groups.migration.hand_over.migrate import MigrateRequest
     from migrate_groups.migration.result import WriteResult
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
@@ -76,8 +76,8 @@ def migrate(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.migration.migrate import MigrateRequest, plan_migration
-    from migrate_groups.migration.migrate import migrate as hand_over
+    from migrate_groups.migration.hand_over.migrate import MigrateRequest, plan_migration
+    from migrate_groups.migration.hand_over.migrate import migrate as hand_over
 
     file = _renamed(split_toml.load(spec), rename)
     chosen = _overruled(

@@ -149,8 +149,8 @@ def _selection(topic: list[str] | None, partition: list[str] | None) -> Selectio
 def _rows(
     reader: GroupReader, table: Snapshot | None, group: str | None, selection: Selection, clock: SystemClock
 ) -> Snapshot:
+    from migrate_groups.migration.reading.take import take_snapshot
     from migrate_groups.migration.rewind import rows_of_topics
-    from migrate_groups.migration.take import take_snapshot
     from migrate_groups.snapshots.selection import select
 
     if group is not None:

@@ -53,7 +53,7 @@ def watch(
 
     noted = None if until is None else goals(load_table(until), group)
     with open_reader(Connection(bootstrap_server, command_config, properties, request_timeout)) as reader:
-        from migrate_groups.migration.take import take_snapshot
+        from migrate_groups.migration.reading.take import take_snapshot
         from migrate_groups.migration.watch import watch as follow
 
         wanted = noted

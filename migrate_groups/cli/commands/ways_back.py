@@ -115,9 +115,9 @@ def _go(
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.go_back import go_back, is_done, plan_way_back
     from migrate_groups.migration.prepare import refuse_forbidden
     from migrate_groups.migration.result import result_of
+    from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
 
     person, path = Person(yes=yes), receipt_in(receipt)
     if not dry_run:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-from migrate_groups.migration import carry_out, go_back, guard, rollback
+from migrate_groups.migration import carry_out, guard
+from migrate_groups.migration.ways_back import go_back, rollback
 from migrate_groups.planning import run_states
 from migrate_groups.planning.run_states import State, Step, Verb
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import Reading, read_committed
+from migrate_groups.migration.reading.take import Reading, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription

@@ -11,15 +11,15 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
-from migrate_groups.migration.cut_over import CutOver, Prepared, prepare
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.fence import take_fence
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.phase import for_one_phase
+from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared, prepare
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
+from migrate_groups.migration.reading.fence import take_fence
+from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
-from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.way_back import refuse_by_record
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.execution import Execution

@@ -9,14 +9,14 @@ from functools import partial
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
-from migrate_groups.migration.knowledge import Knowledge, ends_of_live
-from migrate_groups.migration.last_seen import EndsWhileConsumed, LastCommitted
-from migrate_groups.migration.phase import for_one_phase
+from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
+from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed, LastCommitted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of, refuse_forbidden
+from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.survey import permissions_unless_hidden, read_cluster_facts
+from migrate_groups.migration.reading.take import ObservedGroup, Reading, check_visible, read_group
 from migrate_groups.migration.stop import StopProgress, Wait, prove_stopped
-from migrate_groups.migration.survey import permissions_unless_hidden, read_cluster_facts
-from migrate_groups.migration.take import ObservedGroup, Reading, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over

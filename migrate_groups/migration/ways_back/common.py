@@ -20,13 +20,6 @@ _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
-def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` where the record of the run forbids this verb, naming each state with its partitions."""
-    reasons = receipt.refusals(verb)
-    if reasons:
-        raise Refused(f"{'; '.join(reasons)}; nothing was written")
-
-
 def last_hand_over(receipt: Receipt) -> Execution:
     """Return the last hand-over of a run. Raises `Refused` where it has none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]

@@ -9,12 +9,10 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.survey import permissions_unless_hidden
-from migrate_groups.migration.take import take_snapshot
-from migrate_groups.migration.way_back import (
-    last_hand_over,
-    refuse_by_record,
-)
+from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.ways_back.common import last_hand_over
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt

@@ -9,13 +9,13 @@ from msgspec import structs
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.survey import permissions_unless_hidden
-from migrate_groups.migration.way_back import (
+from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.ways_back.common import (
     committed_by_order,
     last_hand_over,
     permissions_wanted,
     permitted,
-    refuse_by_record,
     same_cluster,
 )
 from migrate_groups.model.groups import GroupDescription

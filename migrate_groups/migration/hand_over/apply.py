@@ -10,8 +10,8 @@ from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run,
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write
+from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.started import same_hand_over
-from migrate_groups.migration.way_back import refuse_by_record
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan

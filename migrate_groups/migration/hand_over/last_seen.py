@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.take import ObservedGroup, Reading
+from migrate_groups.migration.reading.take import ObservedGroup, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.snapshot import Snapshot

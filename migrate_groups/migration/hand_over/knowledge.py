@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from migrate_groups.migration.last_seen import LastCommitted
-from migrate_groups.migration.take import Reading
+from migrate_groups.migration.hand_over.last_seen import LastCommitted
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change

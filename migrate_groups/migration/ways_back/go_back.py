@@ -6,13 +6,13 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import agree, watch_afterwards, write_plan
-from migrate_groups.migration.delete_offsets import delete_source_offsets
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.hand_back import hand_back
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
-from migrate_groups.migration.rollback import plan_rollback
 from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb

@@ -1,0 +1,1 @@
+"""Rollback, hand-back and the clean-up after a hand-over."""
