@@ -13,13 +13,38 @@ _KEYTOOL_ONLY = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
 
 
 def certificates(pem: str, where: str) -> str:
-    """Return the certificates of a PEM text. Raises `InvalidInput` where there is none."""
-    return _blocks(pem, "CERTIFICATE", f"{where} has no certificate (-----BEGIN CERTIFICATE-----)")
+    """Return the certificates of a PEM text, and nothing else of it.
+
+    Raises `InvalidInput` where there is none, or one that can't be read.
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.x509 import load_pem_x509_certificates
+
+    found = _blocks(pem, "CERTIFICATE", f"{where} has no certificate (-----BEGIN CERTIFICATE-----)")
+    try:
+        read = load_pem_x509_certificates(found.encode())
+    except ValueError as error:
+        raise InvalidInput(f"{where} has a certificate that can't be read: {_first_line(error)}") from error
+    return "".join(each.public_bytes(Encoding.PEM).decode() for each in read)
 
 
 def private_key(pem: str, where: str) -> str:
-    """Return the private key of a PEM text, which may be encrypted. Raises `InvalidInput` where there is none."""
-    return _blocks(pem, "PRIVATE KEY", f"{where} has no private key (-----BEGIN PRIVATE KEY-----)")
+    """Return the private key of a PEM text: as PKCS #8, or encrypted as it is.
+
+    Raises `InvalidInput` where there is none, or one that can't be read.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    found = _blocks(pem, "PRIVATE KEY", f"{where} has no private key (-----BEGIN PRIVATE KEY-----)")
+    try:
+        key = serialization.load_pem_private_key(found.encode(), None)
+    except TypeError:  # it is encrypted, and is decrypted where it is used
+        return found
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InvalidInput(f"{where} has a private key that can't be read") from error
+    plain = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
 
 
 def read_store(location: str, kind: str) -> str:
@@ -51,6 +76,10 @@ def _to_pem(location: str, kind: str, *, keytool_only: bool) -> tuple[str, Path]
         to_pkcs12 = f"keytool -importkeystore -srckeystore {store} -destkeystore {to_p12} -deststoretype PKCS12"
         return f"{to_pkcs12} && openssl pkcs12 -in {to_p12} -out {to_pem}", pem
     return f"openssl pkcs12 -in {store} -out {to_pem}", pem
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _blocks(pem: str, kind: str, missing: str) -> str:
