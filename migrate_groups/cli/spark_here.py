@@ -79,7 +79,10 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Put an interrupt off until the block is left: a JVM that PySpark was starting would stay for ever (measured)."""
+    """Put an interrupt off until the block is left: a JVM that PySpark was starting would run on.
+
+    See docs/kafka-behaviour.md#other-libraries.
+    """
     came: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heeded = {each: before for each in numbers if (before := signal.getsignal(each)) is not signal.SIG_IGN}

@@ -20,7 +20,7 @@ def read_table(data: bytes, name: str) -> pa.Table:
     """Return the table in a Parquet file. Raises `InvalidInput` where it is not whole.
 
     Without threads: where Arrow has just started them, a process that ends is aborted by them now and then, 19 times of
-    240 on a busy machine (measured, pyarrow 26), after all its work and with another exit code.
+    240 on a busy machine (docs/kafka-behaviour.md#other-libraries), after all its work and with another exit code.
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)

@@ -1,7 +1,8 @@
 """Open kafka-python's admin client within a time, and say why where it can't be.
 
 By itself kafka-python 3.0 tries one bootstrap server after the other until its time-out and then says only that; a
-server that hangs may take all of that time, or, in its TLS handshake, hang for good (measured).
+server that hangs may take all of that time, or, in its TLS handshake, hang for good
+(docs/kafka-behaviour.md#kafka-python).
 """
 
 from __future__ import annotations

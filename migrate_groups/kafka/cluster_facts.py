@@ -59,7 +59,10 @@ def permitted(bits: Collection[int] | None) -> Permissions:
 
 
 async def cluster_id(client: Client) -> str:
-    """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8 (KeyError, measured)."""
+    """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8.
+
+    See docs/kafka-behaviour.md#kafka-python.
+    """
     answer = await client.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
     return str(answer.cluster_id)
 

@@ -19,8 +19,8 @@ from migrate_groups.text import counted
 
 T = TypeVar("T")
 
-# A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life (measured).
-# It does not know a broker yet, or any more, that the answer of another one names: one that restarts (measured).
+# A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life, and does not
+# know a broker that restarts, though another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
 _LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)

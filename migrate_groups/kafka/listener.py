@@ -1,7 +1,8 @@
 """What the listener behind an address speaks, for the error of a client that speaks something else.
 
-A broker tells such a client nothing that it would understand: it closes the connection (measured: a TLS listener sends
-an alert first). So a plain SaslHandshake is sent, whose answer tells every kind of listener.
+A broker tells such a client nothing that it would understand: it closes the connection
+(docs/kafka-behaviour.md#kafka-python: a TLS listener sends an alert first). So a plain SaslHandshake is sent, whose
+answer tells every kind of listener.
 """
 
 from __future__ import annotations

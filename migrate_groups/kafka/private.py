@@ -218,7 +218,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 def _last_words_first(transport: Any) -> Any:
     """Have a transport hand over what it has read before it says that the connection is closed.
 
-    kafka-python 3.0 throws away what comes together with the end: the reason why a broker refuses a login (measured).
+    kafka-python 3.0 throws away what comes together with the end: the reason why a broker refuses a login
+    (docs/kafka-behaviour.md#kafka-python).
     """
     receive = transport._sock_recv
 

@@ -43,7 +43,10 @@ class SecondClient:
             child.end()
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly (measured)."""
+        """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly.
+
+        docs/kafka-behaviour.md#confluent-kafka has the reason.
+        """
         found = self.committed_by_group({group: partitions})[group]
         if isinstance(found, MigrateGroupsError):
             raise found

@@ -1,9 +1,9 @@
 """The second client's process: confluent-kafka, one JSON question a line on stdin, one JSON answer a line on stdout.
 
 A process of its own because librdkafka can end it: SIGSEGV in ``list_consumer_group_offsets`` when the coordinator has
-moved, SIGABRT after admin time-outs (both measured). ``Consumer.committed`` survived these, asks with
-``require_stable`` (isolation.level is read_committed) and does not join the group. The configuration comes on stdin,
-so that no secret stands in a process list.
+moved, SIGABRT after admin time-outs (docs/kafka-behaviour.md#confluent-kafka). ``Consumer.committed`` survived these,
+asks with ``require_stable`` (isolation.level is read_committed) and does not join the group. The configuration comes on
+stdin, so that no secret stands in a process list.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import confluent_kafka
 import msgspec
 from confluent_kafka.admin import AdminClient
 
-# librdkafka's time for a list of partitions grows with its square (measured).
+# librdkafka's time for a list of partitions grows with its square (docs/kafka-behaviour.md#confluent-kafka).
 _MOST_PARTITIONS = 500
-# For 200 groups one consumer after the other took 2.8 s, 16 side by side 0.3 s, an admin client 0.1 s (measured).
+# For 200 groups one consumer after the other took 2.8 s, 16 side by side 0.3 s, an admin client 0.1 s
+# (docs/kafka-behaviour.md#confluent-kafka).
 _MOST_CONSUMERS = 16
 
 
@@ -30,7 +31,7 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
     What went wrong for a group is a string in place of its answer. Several groups are asked for through one admin
     client, which may end this process; those that it has no answer for each by itself. Metadata is left out:
-    confluent-kafka's reads over-run the buffer (measured).
+    confluent-kafka's reads over-run the buffer (docs/kafka-behaviour.md#confluent-kafka).
     """
     until = time.monotonic() + timeout
     found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}
@@ -79,7 +80,7 @@ def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]]
     settings = {
         "group.id": group,
         "enable.auto.commit": False,
-        # librdkafka waits half of this before it connects to the coordinator that it has found: 40 ms less (measured).
+        # librdkafka waits half of this before it connects to the coordinator that it has found: 40 ms less.
         "reconnect.backoff.ms": 20,
         "error_cb": lambda error: said.append(error.str()),
     }

@@ -138,7 +138,8 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 
 def answer_of_all(error: Exception) -> WriteAnswer:
     """Turn an error of the whole request into the answer for each of its partitions."""
-    # A request that broke off may have been applied, or be applied later (measured): only Kafka's own word is a no.
+    # A request that broke off may have been applied, or be applied later: only an answer of Kafka's is a refusal
+    # (docs/kafka-behaviour.md#altering-offsets).
     if isinstance(error, kafka_errors.BrokerResponseError):
         return write_answer(type(error))
     return WriteAnswer(answer=Answer.UNKNOWN, error=" ".join(str(error).split()) or type(error).__name__)

@@ -83,7 +83,7 @@ class GroupReader(OffsetsReader, Protocol):
         """Return what the group has committed, wherever that is; ``None``: a transactional commit is pending there.
 
         A topic that this principal may not describe is missing here without an error, and so is a partition whose first
-        commit is still pending (both measured): `committed` asks for what is missing.
+        commit is still pending (docs/kafka-behaviour.md#pending-transactions): `committed` asks for what is missing.
         """
         ...
 
@@ -114,8 +114,9 @@ class GroupReader(OffsetsReader, Protocol):
         """Return each partition's first record with its timestamp or a later one; ``None`` where there is none.
 
         timestamps: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
-        aborted transactions count, and so do transaction markers, which have the broker's time (measured). A partition
-        that does not exist or has no leader is left out. Raises ``ValueError`` for a negative timestamp.
+        aborted transactions count, and so do transaction markers, which have the broker's time
+        (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left out. Raises
+        ``ValueError`` for a negative timestamp.
         """
         ...
 

@@ -1,8 +1,9 @@
 """The proof of a stop: nobody is there, and no offset moves.
 
 Empty alone is no proof: a simple consumer commits without being a member, and a member over max.poll.interval.ms or a
-restarted replica comes back (all measured). So a group is looked at twice, ``settle`` apart; where that is 0, whoever
-comes back is seen by what comes after: the checks of the write, and the look at the old group after it.
+restarted replica comes back (docs/kafka-behaviour.md#members-and-states). So a group is looked at twice, ``settle``
+apart; where that is 0, whoever comes back is seen by what comes after: the checks of the write, and the look at the old
+group after it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def prove_stopped(
         try:
             reasons, looks = _look_twice(reader, groups, clock, how, in_question)
         except (GroupNotFound, PendingCommits) as error:
-            # A coordinator that has just taken over may not know its groups yet (whole cluster restarted, measured).
+            # A coordinator that has just taken over may not know its groups yet
+            # (docs/kafka-behaviour.md#members-and-states).
             is_there = was_there or isinstance(error, PendingCommits)
             if not is_there or clock.monotonic() - started >= how.wait:
                 raise

@@ -19,7 +19,8 @@ from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
-# One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed (measured). Half of it is safe.
+# One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed
+# (docs/kafka-behaviour.md#altering-offsets). Half of it is safe.
 _MOST_BYTES = 500_000
 _BYTES_A_PARTITION = 44
 
@@ -241,7 +242,7 @@ def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _comparable(committed: CommittedOffset | None) -> tuple[int, int | None] | None:
-    # Not the metadata: confluent-kafka reads it wrongly (measured).
+    # Not the metadata: confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
     return None if committed is None else (committed.offset, committed.leader_epoch)
 
 

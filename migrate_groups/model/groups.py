@@ -24,7 +24,8 @@ class GroupListing:
 class Member:
     """A member of a group as its coordinator reports it.
 
-    ``subscription`` is known for classic members only; it is empty while the group rebalances (measured).
+    ``subscription`` is known for classic members only; it is empty while the group rebalances
+    (docs/kafka-behaviour.md#members-and-states).
     """
 
     member_id: str
@@ -45,7 +46,7 @@ class GroupDescription:
     """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
 
     A group that does not exist is ``Dead`` with an empty type. ``assignor`` is the one that a Stable classic group has
-    agreed on; it is gone once the group is Empty (measured).
+    agreed on; it is gone once the group is Empty (docs/kafka-behaviour.md#members-and-states).
     """
 
     group: str

@@ -9,9 +9,9 @@ import msgspec
 
 
 class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A value that there is one of for every partition: made in a seventh of a dataclass's time (measured).
+    """A value that there is one of for every partition: made in a seventh of a dataclass's time.
 
-    It never refers to itself, which is what the garbage collector would look for.
+    It never refers to itself, so the garbage collector need not look at it (docs/kafka-behaviour.md#other-libraries).
     """
 
 
@@ -33,7 +33,7 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     """What a group has committed for a partition: the next record to read, ``offset >= 0``.
 
     "Nothing committed" is ``None`` in place of this, never -1: kafka-python would write a negative offset without
-    complaint, and the new group would then apply auto.offset.reset (measured).
+    complaint, and the new group would then apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
     """
 
     offset: int

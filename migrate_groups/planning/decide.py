@@ -82,6 +82,9 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Whether a leader epoch means the same: one above the current one stops a Java consumer (measured)."""
+    """Return whether the leader epoch still applies: one above the current one stops a Java consumer.
+
+    See docs/kafka-behaviour.md#logs.
+    """
     topic = survey.topics.get(wanted.topic)
     return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id

@@ -50,7 +50,7 @@ def parse_span(text: str, name: str) -> timedelta:
     """Return the time span that ``90m``, ``1h30m`` or ISO 8601's ``PT1H30M``, ``P1D`` mean; longer than nothing.
 
     Raises `UsageError`; for a negative span as well, which Kafka's own tool takes for a time to come, and goes to the
-    log end (4.1.0, measured).
+    log end (docs/kafka-behaviour.md#kafkas-own-tool).
     """
     length = text.removeprefix("-")
     iso = _ISO_8601.fullmatch(length)

@@ -37,7 +37,7 @@ _SMALL_JOB = {
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Java does not compile a method of more bytes: such a stage would be interpreted, three times as slow (measured)
+    # Java does not compile a method of more bytes: such a stage would be interpreted, three times as slow
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 # What a JVM that was asked to end may take to remove its files.

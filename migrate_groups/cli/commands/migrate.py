@@ -71,7 +71,8 @@ def migrate(
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """
-    # Tables are small here, for which Arrow's own pool takes 25 MB more (measured); it is chosen at pyarrow's import.
+    # Arrow's own pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). It is chosen at
+    # pyarrow's import.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml

@@ -1,7 +1,8 @@
 r"""Strict CSV: every cell is read as text and validated before it is cast, since pyarrow's own typing takes too much.
 
-pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short (measured). When a check
-fails, the file is scanned again with `csv`, so that the error names line, column and what was expected.
+pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
+(docs/kafka-behaviour.md#other-libraries). When a check fails, the file is scanned again with `csv`, so that the error
+names line, column and what was expected.
 
 In a file with a header a NUL is *escaped* as ``\u0000``, and a cell that a spreadsheet would take for a formula is
 *guarded* by an apostrophe before it; so is one that only looks so, which makes reading the exact inverse of writing.

@@ -1,7 +1,7 @@
 """The files of ``kafka-consumer-groups --reset-offsets --from-file``: no header, three columns or four.
 
 ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool takes a truncated
-row as offset 0 and the last of two duplicates (measured): reading is strict here.
+row as offset 0 and the last of two duplicates (docs/kafka-behaviour.md#kafkas-own-tool): reading is strict here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
             "or group,topic,partition,offset"
         )
     present = _COLUMNS[-columns:]
-    # Kafka's own --export ends in an empty line (4.1.0, measured).
+    # Kafka's own --export ends in an empty line (docs/kafka-behaviour.md#kafkas-own-tool).
     data = data.removesuffix(b"\n") if data.endswith(b"\n\n") else data
     table = csv_text.read_columns(data, name, _RULES, present=present, has_header=False)
     for field in SCHEMA:

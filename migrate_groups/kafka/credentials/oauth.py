@@ -28,7 +28,8 @@ class ClientCredentials:
             "sasl.oauthbearer.scope": self.scope,
             "sasl.oauthbearer.extensions": ",".join(f"{name}={value}" for name, value in self.extensions.items()),
             "https.ca.pem": self.trusted,
-            # By itself librdkafka 2.16 looks where Red Hat keeps them, even with "probe" (measured on Debian).
+            # By itself librdkafka 2.16 looks where Red Hat keeps them, even with "probe"
+            # (docs/kafka-behaviour.md#confluent-kafka).
             "https.ca.location": None if self.trusted else ssl.get_default_verify_paths().cafile,
         }
         return {name: value for name, value in given.items() if value} | {

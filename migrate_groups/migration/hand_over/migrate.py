@@ -31,7 +31,8 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import some
 
-# Whoever was kept out tries again within seconds (measured), and would process from where the group was handed over.
+# Consumers that were kept out try again within seconds, and would process what was handed over
+# (docs/kafka-behaviour.md#holding-a-group).
 _WATCHED_AFTER_HOLD = 10.0
 
 

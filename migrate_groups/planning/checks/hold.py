@@ -11,7 +11,8 @@ def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[O
     """The principal may join the source group: Read on it. A group that never had a member pays with its offsets.
 
     The offsets of such a group expire one by one after their commit; one that had members has all of them expire one
-    retention after the last of them left (KIP-211), and the hold is a member that leaves (measured with 1 minute).
+    retention after the last of them left (KIP-211), and the hold is a member that leaves
+    (docs/kafka-behaviour.md#holding-a-group).
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"

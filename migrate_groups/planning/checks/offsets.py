@@ -14,7 +14,7 @@ from migrate_groups.text import counted, some
 
 
 def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
-    """Every offset lies within the log; the broker itself accepts any (measured).
+    """Every offset lies within the log; the broker itself accepts any (docs/kafka-behaviour.md#altering-offsets).
 
     Below the start, records are gone already: refused, or set to it by `out_of_range`. Beyond the end, it is a wrong
     file.
@@ -64,7 +64,7 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     """Every partition of every moved topic has an offset, or ``uncommitted`` says what it gets.
 
     Without one, the new group's auto.offset.reset decides: with ``latest``, what is produced between the old group's
-    stop and the new group's start is lost (measured).
+    stop and the new group's start is lost (docs/kafka-behaviour.md#logs).
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]

@@ -19,7 +19,9 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """The principal may read the source groups, and write the targets: Read on the group and on each topic (measured).
+    """The principal may read the source groups, and write the targets: Read on the group and on each topic.
+
+    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
 
     Delete on a target and Read on a source group are for a rollback alone: their lack is a warning.
     """
@@ -44,7 +46,9 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers (measured).
+    """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers.
+
+    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
 
     No broker says how much it hides. A principal that may not describe `OFFSETS` is warned.
     """

@@ -18,7 +18,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
 
     In a group made by the write, and in an Empty KIP-848 one, they do so partition by partition, from each commit's own
     time. In a classic group that once had members they do from when the last one left: altering does not restart that
-    clock, and nobody can ask where it stands (all measured).
+    clock, and no request tells where it stands (docs/kafka-behaviour.md#expiry).
     """
     name = "retention"
     kept = survey.cluster_facts.offsets_retention
@@ -40,7 +40,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
 
 
 def _counts_from_last_member(group: GroupDescription) -> bool:
-    # A classic group keeps the protocol type of its last member; one that never had any has none (measured).
+    # A classic group keeps the protocol type of its last member; one that never had any has none.
     return group.group_type == "classic" and group.protocol_type in ("consumer", HOLD_PROTOCOL_TYPE)
 
 

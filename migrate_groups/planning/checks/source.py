@@ -13,7 +13,7 @@ from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
-# Nobody can tell such a member from a live one (measured).
+# No request tells such a member from a live one (docs/kafka-behaviour.md#members-and-states).
 _LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
 
 
@@ -69,8 +69,8 @@ def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
     """Return why a group still consumes these topics (None: any); empty where it has stopped.
 
     By topic, any state but Stable and Empty means wait: KIP-848 members that are revoking show a topic nowhere and
-    still commit it, and classic ones that rebalance show no subscriptions (measured). So does a Stable group whose
-    members, or what they hold, can't be seen.
+    still commit it, and classic ones that rebalance show no subscriptions (docs/kafka-behaviour.md#members-and-states).
+    So does a Stable group whose members, or what they hold, can't be seen.
     """
     if group.stopped:
         return []
@@ -117,8 +117,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     """What the source groups had committed, they still have.
 
     Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
-    group alive (measured). ``vanished = "restore"`` hands over what the snapshot holds. What the run that is resumed
-    has handed over already is handed over again.
+    group alive (docs/kafka-behaviour.md#expiry). ``vanished = "restore"`` hands over what the snapshot holds. What the
+    run that is resumed has handed over already is handed over again.
     """
     entries = receipt.hand_over.entries if receipt.hand_over else ()
     handed_over = {entry.change.order: entry.change.source_committed for entry in entries}

@@ -13,7 +13,7 @@ from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
-_TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka 2.16 leaves these out at a group id's beginning (measured)
+_TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
 
 
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:

@@ -1,0 +1,27 @@
+"""docs/kafka-behaviour.md names tests that exist, and the code refers to sections that it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "kafka-behaviour.md").read_text()
+
+
+def test_every_test_that_is_named_exists():
+    """Each `file::test` of the page is a function of that file, so a reader can see the behaviour again."""
+    named = re.findall(r"`(\w+/\w+\.py)::(test_\w+)`", PAGE)
+    assert named
+    missing = [each for each in named if f"def {each[1]}(" not in (ROOT / "tests" / each[0]).read_text()]
+    assert missing == []
+
+
+def test_every_reference_leads_to_a_section():
+    """A reference in a docstring or comment is the anchor of a heading; nothing is "measured" without one."""
+    headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings}
+    sources = {path: path.read_text() for path in (ROOT / "migrate_groups").rglob("*.py")}
+    referred = {each for text in sources.values() for each in re.findall(r"kafka-behaviour\.md#([a-z-]+)", text)}
+    assert referred == anchors
+    assert [path.name for path, text in sources.items() if "measured)" in text] == []
