@@ -1,11 +1,13 @@
 """An application of the demo, as a process: it consumes topics in a group and writes down every record's id.
 
-``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...``, until SIGTERM. What is processed
-is committed before the next poll, and a stop comes between two polls, so a record is processed once.
+``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...``, until SIGTERM or the end of the
+demo. What is processed is committed before the next poll, and a stop comes between two polls, so a record is processed
+once.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,15 +19,21 @@ _POLL_SECONDS = 0.2
 
 
 class Stopped:
-    """Whether SIGTERM or Ctrl-C has come."""
+    """Whether SIGTERM or Ctrl-C has come, or the demo that started this process has ended."""
 
     def __init__(self) -> None:
-        self.now = False
+        self._parent = os.getppid()
+        self._signalled = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
 
+    @property
+    def now(self) -> bool:
+        """Whether to stop."""
+        return self._signalled or os.getppid() != self._parent
+
     def _stop(self, number: int, frame: object) -> None:
-        self.now = True
+        self._signalled = True
 
 
 def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
