@@ -1,9 +1,9 @@
 """Measure how time and memory of a cut-over grow with the number of partitions: scripts/bench_scale.py.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_scale.py``. For each size a Kafka of its own, of
-three brokers above 15,000 partitions (one holds about 19,000 where a process may open 20,000 files), and on it what
-``bench_cutover.py`` calls ``cold``, ``warm``, ``bare``, ``csv`` and ``parquet``, in turns. Prints the medians, how many
-times those of 10,000 partitions they are, and the peak of the memory.
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_scale.py``. For each size it starts a Kafka and
+measures ``cold``, ``warm``, ``bare``, ``csv`` and ``parquet`` of ``bench_cutover.py``, in turns. Above 15,000
+partitions the Kafka has three brokers, because one holds about 19,000 if a process may open 20,000 files. It prints the
+medians, their ratios to those of 10,000 partitions (or of the first size), and the peak memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ["cold", "warm", "bare", "csv", "parquet"]
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description="Measure how a cut-over grows with the number of partitions.")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--runs", type=int, default=3)
@@ -27,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[int, dict[str, list[Measured]]] = {}
     for size in options.sizes:
-        found[size] = measure(size, NAMES, options.runs)
+        found[size] = measure(size, 1, NAMES, options.runs)
     middle = {size: medians(runs) for size, runs in found.items()}
     base = middle.get(10_000, next(iter(middle.values())))
     print(f"seconds (times those of the base), peak MB; {options.runs} runs each")

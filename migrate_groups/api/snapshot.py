@@ -1,4 +1,4 @@
-"""Snapshots and splits, as a program handles them."""
+"""Snapshots, splits and saved plans for programs."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
 class LooksUp(Protocol):
-    """What looks records up by time, and log start and end offsets: a `Cluster`."""
+    """The method of a `Cluster` that looks up offsets by time. A protocol, so that this module does not import it."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions of a snapshot set to a target."""
+        """See `Cluster.rewind`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which topics of a source group go to which target groups.
+    """The topics of a source group that go to each target group.
 
-    targets: topic patterns by group; a pattern is a glob over whole names, a plain name is one. stay: topics that are
-    left with the source group on purpose. Each topic of the source group is in exactly one place, or the split is
-    refused; ``fan_out`` allows several.
+    targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
+    stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
+    groups. The split is refused if a topic of the source group is in no place, or in several without ``fan_out``.
     """
 
     source: str
@@ -49,7 +49,7 @@ class Split:
 
     @property
     def spec(self) -> SplitSpec:
-        """The checked split. Raises `InvalidInput` for an empty name, no target, a group that stands twice."""
+        """The checked split. Raises `InvalidInput` for an empty name, no target, or a group that is named twice."""
         return SplitSpec(
             source=self.source,
             targets=tuple(
@@ -61,7 +61,7 @@ class Split:
         )
 
     def to_toml(self) -> str:
-        """Return the split as a spec file, which `migrate-groups migrate` takes as well."""
+        """Return the text of the spec file for this split, which `migrate-groups migrate` reads."""
         lines = [f"source = {json.dumps(self.source)}", *(["fan_out = true"] if self.fan_out else [])]
         for group, topics in self.targets.items():
             lines += ["", "[[target]]", f"group = {json.dumps(group)}", f"topics = {json.dumps(list(topics))}"]
@@ -71,9 +71,9 @@ class Split:
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
-    """Return a split with the options of its write: those given, else those of its file, else the default ones.
+    """Return a split with the options of its write: ``options``, else those of the spec file, else the defaults.
 
-    Raises `InvalidInput` naming the key of a file that is wrong.
+    Raises `InvalidInput`, which names the key of a spec file that is wrong.
     """
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
@@ -84,7 +84,7 @@ def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> Spl
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Committed offsets of groups at one moment, with log start and end offsets: a table of `Row`."""
+    """A table of `Row`: the committed offsets of groups, with log start and log end offsets."""
 
     table: Table
 
@@ -92,19 +92,21 @@ class Snapshot:
     def read(path: Path) -> Snapshot:
         """Return the snapshot in a ``.csv`` or ``.parquet`` file, or in the CSV of ``kafka-consumer-groups``.
 
-        Raises `InvalidInput` where a cell can't be right, naming the line.
+        Raises `InvalidInput`, which names the line or row of an invalid cell.
         """
         return Snapshot(any_format.load(Path(path)))
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return the snapshot of these rows."""
+        """Return a snapshot with these rows. Raises `InvalidInput` if a row is there twice."""
         return Snapshot(Table.of_rows(rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write a ``.csv`` or ``.parquet`` file, whole or not at all. Raises `InvalidInput` where it can't be written.
+        """Write a ``.csv`` or ``.parquet`` file, whole or not at all.
 
-        ``replace``: also where the file exists.
+        replace: replace the file if it exists.
+
+        Raises `UsageError` for another extension; `InvalidInput` if the file can't be written.
         """
         any_format.save(self.table, Path(path), replace=replace)
 
@@ -122,45 +124,49 @@ class Snapshot:
         topics: Sequence[str] = (),
         partitions: Sequence[range] = (),
     ) -> Snapshot:
-        """Return the rows of these groups, topics (globs) and partitions; an empty choice leaves all.
+        """Return the rows of these groups, topics (globs) and partitions. An empty argument keeps all.
 
-        Raises `InvalidInput` where a pattern matches nothing.
+        Raises `InvalidInput` if a group or a topic pattern matches nothing, or if no row is left.
         """
-        kept = self.table.keep({"group": groups}) if groups else self.table
-        return Snapshot(select(kept, Selection(topics=tuple(map(TopicPattern, topics)), partitions=tuple(partitions))))
+        patterns = tuple(map(TopicPattern, topics))
+        selection = Selection(groups=tuple(groups), topics=patterns, partitions=tuple(partitions))
+        return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the rows under their target groups, each with the group that it hands over from.
+        """Return the rows under their target groups, each with its source group. Rows that stay are left out.
 
-        Raises `InvalidInput` where a topic is in no place, or in two.
+        Raises `InvalidInput` if a topic is in no place, or in several without ``fan_out``.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
-        """Return all rows under this group; under each of several with ``fan_out``. Raises `UsageError`."""
+        """Return all rows with this target group; with ``fan_out``, once for each of several.
+
+        Raises `UsageError` for several groups without ``fan_out``, and if no group is given and the rows name none.
+        """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
     def rewind(
         self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return these partitions set to a time, an offset or a shift, as `Cluster.rewind` looks it up."""
+        """Return the partitions with offsets at a time, an offset or a shift. See `Cluster.rewind`."""
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A plan with the rows that it was made from: what is reviewed, and applied exactly as it was, or refused."""
+    """A plan with the rows that it was made from. `Cluster.apply` writes it exactly as reviewed, or refuses it."""
 
     plan: Plan
     rows: Snapshot
 
     @staticmethod
     def read(path: Path) -> PlannedWrite:
-        """Return the plan in a ``.json`` file. Raises `InvalidInput` where it is damaged, or was altered."""
+        """Return the plan in a ``.json`` file. Raises `InvalidInput` if the file is damaged or was edited."""
         saved = plan_json.load(Path(path))
         return PlannedWrite(saved.plan, Snapshot(saved.rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write the plan as JSON, which `migrate-groups apply` takes. Raises `InvalidInput`."""
+        """Write the plan as JSON, which `migrate-groups apply` reads. Raises `InvalidInput` if it can't be written."""
         content = plan_json.to_bytes(self.plan, self.rows)
         write_whole(Path(path), lambda file: file.write(content), replace=replace)

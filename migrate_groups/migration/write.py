@@ -1,4 +1,4 @@
-"""The one write path: carry out an execution, read it back with both clients, say what became of every partition."""
+"""The only code that writes offsets: send the changes, read them back with both clients, record each outcome."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import some
 
-# One __consumer_offsets batch holds 1 MB: 14,000 partitions passed, 15,000 failed
-# (docs/kafka-behaviour.md#altering-offsets). Half of it is safe.
+# A request must fit into one batch of __consumer_offsets, which holds 1 MB: 14,000 partitions passed, 15,000 failed
+# (docs/kafka-behaviour.md#altering-offsets). Half of that leaves a margin.
 _MOST_BYTES = 500_000
 _BYTES_A_PARTITION = 44
 
 _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
 Record = Callable[[Execution], None]
-# What the second client sees of each group, or why it sees nothing.
+# What the second client reads for each group, or the error that it got.
 Seen = Mapping[str, CommittedOffsets | Exception]
 
 
 def write(writer: GroupWriter, second: OffsetsReader | None, execution: Execution, record: Record) -> Execution:
-    """Carry out an execution, read it back with both clients, and return it with what became of each partition.
+    """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
-    ``record`` gets it before the first request, after every answer, and when all was read back. ``second`` None does
-    without the second client, which is asked while the first one reads back. A rollback sets the source group's offsets
-    first, and no offset is deleted before every one that is set was read back: otherwise a partition could be in no
-    group at all. Never raises for a partition.
+    ``record`` is called before the first request, after each round of requests, and after each read back. ``second``
+    reads back at the same time as the first client; None does without it. A rollback sets the source group's offsets
+    first, and offsets are deleted only after all offsets to be set were read back. Otherwise a partition could be left
+    without a committed offset in any group. A failure of a partition is an outcome, never an error.
     """
     execution = _read_back(writer, execution)
     record(execution)
@@ -50,8 +50,8 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
         ]
         for batch in rounds(todo):
             if execution.verb is Verb.ROLLBACK and turn:
-                batch, moved = _unmoved(writer, batch)
-                execution = execution.updated(moved)
+                batch, others = _unmoved(writer, batch)
+                execution = execution.updated(others)
             if batch:
                 answers = _send(writer, batch)
                 execution = execution.updated(
@@ -71,9 +71,9 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
 
 
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
-    """Yield entries that are sent at once: offsets to set in any number of groups, or ones to delete in one group.
+    """Yield the entries of each round: offsets to set in any number of groups, or offsets to delete in one group.
 
-    Those of a group fit one request, counted in the bytes that they take on the broker.
+    The entries of a group in a round fit into one request of ``most_bytes``, counted as the broker stores them.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
     to_delete: list[list[Entry]] = []
@@ -115,25 +115,27 @@ def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping
 
 
 def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries whose committed offset is still the one that was read, and the others, refused.
+    """Return the entries whose committed offset is still an expected one, and the others, which are not written.
 
-    Without this look a rollback would delete what a consumer without membership has just committed, unseen.
+    Otherwise a rollback could delete an offset that a consumer without membership has just committed. An entry whose
+    offset can't be read keeps its outcome, so that the same rollback can be run again.
     """
     still: list[Entry] = []
-    moved: list[Entry] = []
+    others: list[Entry] = []
     for entry, now in _found(reader, entries):
-        expected = (entry.change.before, entry.change.after, *entry.own)
-        if isinstance(now, MigrateGroupsError) or now in expected:  # what can't be read is asked for again
+        if isinstance(now, MigrateGroupsError):
+            others.append(replace(entry, error=f"not undone: {now}"))
+        elif now in (entry.change.before, entry.change.after, *entry.own):
             still.append(entry)
         else:
-            moved.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
-    return still, moved
+            others.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
+    return still, others
 
 
 def _found(
     reader: OffsetsReader, entries: Sequence[Entry]
 ) -> Iterator[tuple[Entry, CommittedOffset | MigrateGroupsError | None]]:
-    """Yield each entry with what its group has committed there now, or why that can't be read."""
+    """Yield each entry with the offset that its group has committed now, or with the error of reading it."""
     groups = _by_group(entries)
     found = reader.committed_by_group(
         {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
@@ -145,23 +147,27 @@ def _found(
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
-    """Return when an entry is written: what a rollback sets in the source group first, what is deleted last."""
+    """Return the turn in which an entry is written.
+
+    A rollback first sets the offsets of the source group (0), then those of the targets (1). Other verbs set
+    all offsets in turn 0. Deletions come last (2).
+    """
     if entry.change.after is None:
         return 2
     return int(verb is Verb.ROLLBACK and entry.change.source_group is None)
 
 
 def _is_due(entry: Entry, attempt: int) -> bool:
-    # A second time only where nobody knows: the same alter twice is harmless, a refusal stays one.
+    # Only unknown outcomes are tried again: altering to the same offset twice is harmless, and a refusal is final.
     return entry.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
 
 
 def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
     sent = Entry(change=entry.change, outcome=Outcome.UNKNOWN, attempts=attempt, error=answer.error, own=entry.own)
     if answer.answer is Answer.REFUSED:
-        # An earlier attempt that was not answered may have been applied all the same.
+        # The outcome of the first attempt is unknown, so it may have been applied all the same.
         return sent.refused(answer.error, sent=attempt > 1)
-    return sent  # what the broker took is still unknown: only the read-back confirms
+    return sent  # still unknown if the broker accepted it, because only the read back confirms
 
 
 def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
@@ -177,14 +183,14 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
         return Entry(change=entry.change, outcome=Outcome.CONFIRMED, attempts=entry.attempts, own=entry.own)
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
-    # Neither what was there nor what was asked for: to write again would overwrite somebody else's commit.
+    # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
     return entry.refused(f"read back as {_offset(now)}: somebody else has committed", sent=True)
 
 
 class _SecondReading:
-    """The second client, asked in the background for what it sees of everything that may have been written.
+    """The read back by the second client, in a background thread, of all offsets that may have been written.
 
-    None in its place is asked nothing: then what the first client read back stands.
+    If ``second`` is None, only the first client's read back counts.
     """
 
     def __init__(self, second: OffsetsReader | None, execution: Execution) -> None:
@@ -199,13 +205,13 @@ class _SecondReading:
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
-        """Wait, and return what it sees of each group, or why it does not; None where it was not asked."""
+        """Wait for the result: the offsets of each group, or the error; None if there is no second client."""
         return self._answers.get()
 
     def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
         try:
             seen: Seen = second.committed_by_group(groups)
-        except Exception as error:  # noqa: BLE001  whatever it is, the write is done, and somebody waits here
+        except Exception as error:  # noqa: BLE001  the write is done, and `answers` waits for a result
             seen = dict.fromkeys(groups, error)
         self._answers.put(seen)
 
@@ -224,7 +230,8 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
             seen_there = found.get(entry.change.topic_partition)
             if _comparable(seen_there) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(seen_there)}"
-                entries.append(entry.refused(difference, sent=True))  # the group may have started meanwhile
+                # The offset was in place when the first client read it; the group may have started since.
+                entries.append(entry.refused(difference, sent=True))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
         remark = f"group {some(groups)} was confirmed by one client only: {reason}"
@@ -242,7 +249,7 @@ def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _comparable(committed: CommittedOffset | None) -> tuple[int, int | None] | None:
-    # Not the metadata: confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
+    # Metadata is not compared, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
     return None if committed is None else (committed.offset, committed.leader_epoch)
 
 

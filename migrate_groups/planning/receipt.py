@@ -1,4 +1,4 @@
-"""The receipt: the record of a run. Each write to the cluster is an execution in it, with each pre-image."""
+"""The receipt: the record of a run, as a list of executions. Each execution is one write to the cluster."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from migrate_groups.text import some
 class Lane:
     """One partition of a target group in the record of a run.
 
-    entry: of the hand-over that counts, the last one. sources: the groups that handed over its topic. execution: the
-    number of the one that set the state. left: the target's committed offset when it was handed back.
+    entry: its entry in the last hand-over that has one. sources: the source groups of its topic. execution: the number
+    of the execution that set the state. left: the target group's committed offset when it was handed back.
     """
 
     state: State
@@ -43,13 +43,13 @@ class Lane:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The executions of a run, the oldest first, and what follows from them for each partition."""
+    """The executions of a run, oldest first, and the state that they give each partition."""
 
     executions: tuple[Execution, ...] = ()
 
     @cached_property
     def lanes(self) -> Mapping[Order, Lane]:
-        """The partitions of the target groups, by group, topic and partition, folded from the executions."""
+        """The state of each partition of the target groups after all executions, by group, topic and partition."""
         lanes: dict[Order, Lane] = {}
         for execution in self.executions:
             fold = _fold_hand_over if execution.verb is Verb.HAND_OVER else _fold_way_back
@@ -58,7 +58,11 @@ class Receipt:
 
     @cached_property
     def hand_over(self) -> Execution | None:
-        """The hand-over that a `migrate` resumes: what is written, or being written, and was not taken back since."""
+        """The hand-over that `migrate` or `apply` resumes; None where there is nothing to resume.
+
+        It has the partitions that are handed over or being written, and those that the last hand-over did not write
+        because they were refused.
+        """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
         if not going_on:
@@ -73,8 +77,8 @@ class Receipt:
     def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.
 
-        Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or all was taken
-        back.
+        Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or where any
+        partition was rolled back or handed back.
         """
         states = _by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
@@ -91,17 +95,20 @@ class Receipt:
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
     def refusals(self, verb: Verb) -> list[str]:
-        """Return why a verb is refused, by state with its partitions; empty where the record allows it."""
+        """Return why the record refuses a verb, one reason for each state; empty where the record allows the verb."""
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 
     def is_done(self, verb: Verb) -> bool:
-        """Return whether a verb has done all its work already."""
+        """Return whether a verb has nothing left to do, because it is done already."""
         steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
-        """Return the execution of a plan before its first request: a new one, or the last one where that is resumed."""
+        """Return the execution of a plan before its first request.
+
+        It resumes the last execution if that has the same verb and is to be resumed; otherwise it is a new one.
+        """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         resumed = self.executions[-1] if self.executions and self.executions[-1].verb is verb else None
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
@@ -120,11 +127,15 @@ class Receipt:
         return replace(execution, number=resumed.number, entries=tuple(entries))
 
     def with_execution(self, execution: Execution) -> Receipt:
-        """Return the receipt with this execution added, or in place of the one with its number."""
+        """Return the receipt with this execution appended, or in place of the execution with the same number."""
         return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
-        """Return what this run wrote to each partition of a target, or may have written, and what it left there."""
+        """Return the offsets in each target partition that are this run's own.
+
+        They are the offsets that it wrote, or may have written. After a hand-back, it is the target group's committed
+        offset at that time.
+        """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
             for order, lane in self.lanes.items()
@@ -132,9 +143,9 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions of a plan that have another offset, or none, than this run saw or confirmed there.
+        """Return the partitions of a plan whose committed offset is no longer the one that this run confirmed or found.
 
-        Also where what was there before the run is there again: how far the group had gone by then is not known.
+        A partition that is back at its pre-image is among them, because it is not known how far the group had consumed.
         """
         planned = {change.order: change for change in plan.changes}
         return [
@@ -152,7 +163,7 @@ NOTHING_WRITTEN = Receipt()
 
 
 def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
-    """Return the partitions in each state, as a person reads them."""
+    """Return the partitions in each state, in the words of messages."""
     states: dict[State, list[str]] = defaultdict(list)
     for (group, topic, number), lane in lanes.items():
         states[lane.state].append(f"{group} {topic}-{number}")
@@ -163,8 +174,10 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
     origins = execution.origins()
     for entry in execution.entries:
         change = entry.change
-        # What the brokers refused leaves the state as it was; an offset that was in place for a moment was handed over.
+        # A refused partition is not handed over, unless its offset may have been in place for a moment.
         if entry.outcome is Outcome.REFUSED:
+            if not entry.own and change.order in lanes:
+                continue
             state = State.HANDED_OVER if entry.own else State.NEW
         else:
             state = after(execution.verb, settled=entry.settled)
@@ -192,10 +205,10 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
-    """Return whether a rollback's or a clean-up's change is about this partition of a target."""
+    """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group."""
     if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
         return False
-    if verb is Verb.ROLLBACK:  # a change that restores the source group names the target that it is from
+    if verb is Verb.ROLLBACK:  # a change that restores the source group has a source_group: the target
         return change.order == order and change.source_group is None
     return change.group in lane.sources
 

@@ -1,4 +1,4 @@
-"""The parent's end of the pipe to a keeper (``keeper.py``): start one, hear what it says, let it go."""
+"""Start a keeper process (``keeper.py``), read its messages and end it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Java has ended by itself, with the last of its log; without an exit code the keeper was killed."""
+    """Java has ended; ``log`` is the end of its log. If ``exit_code`` is None, the keeper was killed."""
 
     exit_code: int | None
     log: str
@@ -40,16 +40,16 @@ class Ended:
 
 
 def end_of_log(log: str) -> str:
-    """Return what a log says of a failure, on one line: the first error and its causes, else its last lines."""
+    """Return a log's first three lines with an error, or else its last three lines, on one line."""
     told = [line.strip() for line in log.splitlines() if line.strip() and not _STACK_FRAME.match(line)]
     errors = [line for line in told if _ERROR.search(line)]
     return f"its log says: {' | '.join(errors[:3] or told[-3:])}" if told else "its log is empty"
 
 
 class KeptServer:
-    """What a keeper keeps. Everything it says is heard once."""
+    """A server that a keeper runs. `hear` returns each message of the keeper once."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._folder: Path | None = None
         self._server: int | None = None
@@ -61,48 +61,47 @@ class KeptServer:
 
     @property
     def server_pid(self) -> int:
-        """The server's process id; that of the last one where it has ended."""
+        """The process id of the server that was started last. Raises ProcessLookupError before the first start."""
         if self._server is None:
             raise ProcessLookupError("the server was not started yet")
         return self._server
 
     def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
-        """Return the next thing that the keeper says, None if that is nothing within ``timeout`` seconds."""
+        """Return the keeper's next message, or None if none comes within ``timeout`` seconds (None: wait forever)."""
         said = self._process.stdout
         if said is None or not select.select([said], [], [], timeout)[0]:
             return None
-        facts = json.loads(said.readline() or '{"exit": null, "log": ""}')
+        facts = json.loads(said.readline() or b'{"exit": null, "log": ""}')
         if "pid" not in facts:
             return Ended(exit_code=facts["exit"], log=facts["log"])
         self._folder, self._server = Path(facts["folder"]), facts["pid"]
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Have a server that has ended started again, in the same folder: the next `hear` tells."""
+        """Start a server that has ended again, in the same folder. The next `hear` returns the outcome."""
         self._send("\n")
 
     def _send(self, line: str) -> None:
         if self._process.stdin:
-            with suppress(BrokenPipeError):  # the keeper was killed: the next hear() tells
-                self._process.stdin.write(line)
+            with suppress(BrokenPipeError):  # the keeper was killed: the next `hear` returns `Ended`
+                self._process.stdin.write(line.encode())
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
-        """End what is kept, and return when all of it is gone."""
+        """End the keeper and its server, and return once both have ended and their folder is removed."""
         self._process.communicate()
-        if self._folder:  # a keeper that was killed has left it
+        if self._folder:  # a keeper that was killed leaves it behind
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @contextmanager
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
-    """Have two commands run, one after the other, in a new folder with these files, until the block is left."""
+    """Run two commands one after the other, in a new folder with these files; end them when the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
+        bufsize=0,  # otherwise a second message waits in a buffer, which select does not see
         start_new_session=True,
     )
     kept = KeptServer(process)

@@ -1,6 +1,7 @@
-"""Moments and durations as people write them. A moment is a number of milliseconds since 1970, as Kafka stamps records.
+"""Parse and format times and durations. A moment is a number of milliseconds since 1970, like a record's timestamp.
 
-RFC 3339 and ISO 8601 as far as they have one meaning: years and months have no length, a local time needs its zone.
+Only unambiguous RFC 3339 and ISO 8601 is accepted: years and months have no fixed length, and a local time needs a
+time zone.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 
 
 def parse_duration(text: str, name: str) -> float:
-    """Return the seconds that ``10s``, ``500ms``, ``1m30s`` mean; ``name`` is the option's, for the error.
+    """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``; ``name``: the option, for the error.
 
-    Raises `UsageError`, for a bare number as well: Kafka's own tools take those as milliseconds, and a number without
-    its unit is a misunderstanding to come. So is a duration of more milliseconds than Kafka's protocol has, 24 days.
+    Raises `UsageError`, also for a number without a unit, which is ambiguous because Kafka's own tools take it as
+    milliseconds; and for more than 24 days, because Kafka's protocol has 32 bits for milliseconds.
     """
     seconds = _seconds(text, name)
     if seconds > _LONGEST:
@@ -47,10 +48,10 @@ def _seconds(text: str, name: str) -> float:
 
 
 def parse_span(text: str, name: str) -> timedelta:
-    """Return the time span that ``90m``, ``1h30m`` or ISO 8601's ``PT1H30M``, ``P1D`` mean; longer than nothing.
+    """Return the time span of ``90m``, ``1h30m``, or ISO 8601's ``PT1H30M`` and ``P1D``.
 
-    Raises `UsageError`; for a negative span as well, which Kafka's own tool takes for a time to come, and goes to the
-    log end (docs/kafka-behaviour.md#kafkas-own-tool).
+    Raises `UsageError`, also for an empty or negative span. Kafka's own tool takes a negative span for a time in the
+    future, and goes to the log end (docs/kafka-behaviour.md#kafkas-own-tool).
     """
     length = text.removeprefix("-")
     iso = _ISO_8601.fullmatch(length)
@@ -81,10 +82,11 @@ def parse_zone(name: str) -> zoneinfo.ZoneInfo:
 
 
 def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
-    """Return the milliseconds since 1970 that a time up to ``now`` means: RFC 3339, or such milliseconds themselves.
+    """Return the milliseconds since 1970 of a time in RFC 3339, or in such milliseconds.
 
-    ``zone`` says what a time without an offset means. A part of a millisecond is rounded up: no record of before the
-    time is at or after the result. Raises `UsageError`, also for a local time that a clock change repeats or skips.
+    ``zone``: the time zone of a time without a UTC offset. A fraction of a millisecond is rounded up, so that no record
+    before the time is at or after the result. Raises `UsageError`, also for a time after ``now``, and for a local time
+    that a clock change repeats or skips.
     """
     moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
     if moment > milliseconds_of(now):
@@ -93,29 +95,34 @@ def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> in
 
 
 def moment_before(now: datetime, span: timedelta, name: str) -> int:
-    """Return the moment that lies so long before ``now``, in milliseconds since 1970. Raises `UsageError`."""
+    """Return ``now`` minus a time span, in milliseconds since 1970. Raises `UsageError` for a time before 1970."""
     return _since_1970((now - _EPOCH - span) // _MILLISECOND, f"{name} is {span_in_words(span)}")
 
 
 def milliseconds_of(moment: datetime) -> int:
-    """Return a moment in milliseconds since 1970."""
+    """Return a time in milliseconds since 1970, rounded down."""
     return (moment - _EPOCH) // _MILLISECOND
 
 
 def moment_of(milliseconds: int) -> datetime:
-    """Return a moment from milliseconds since 1970, in UTC; the year 9999 for what lies behind it."""
+    """Return the UTC time of milliseconds since 1970; a time after the year 9999 becomes its last millisecond."""
     return _EPOCH + timedelta(milliseconds=min(milliseconds, _LAST_MILLISECOND))
 
 
 def rfc_3339(milliseconds: int, zone: tzinfo = UTC) -> str:
-    """Return a moment as RFC 3339 in a zone, to the millisecond where it has a part of a second."""
-    moment = (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(zone)
-    text = moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds")
+    """Return milliseconds since 1970 as RFC 3339 in a time zone, with milliseconds if it is no whole second.
+
+    A time after the year 9999 is shown as its last millisecond: some producers write microseconds into timestamps.
+    """
+    moment = moment_of(milliseconds)
+    if moment.year < 9999:
+        moment = moment.astimezone(zone)
+    text = moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds")
     return text.removesuffix("+00:00") + "Z" if zone is UTC else text
 
 
 def span_in_words(span: timedelta) -> str:
-    """Return a time span in the two largest units that it has: ``3 d 4 h``, ``1 h 30 min``, ``250 ms``."""
+    """Return a time span in its two largest units: ``3 d 4 h``, ``1 h 30 min``, ``250 ms``."""
     rest = round(span / _MILLISECOND)
     words = []
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
@@ -140,14 +147,14 @@ def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
 
 
 def _since_1970(moment: int, complaint: str) -> int:
-    # Kafka takes a negative timestamp for a question of another kind: -1 is the log end, -2 its start.
+    # ListOffsets gives negative timestamps another meaning: -1 is the log end offset, -2 the log start offset.
     if moment < 0:
         raise UsageError(f"{complaint}, which is before 1970; --to-earliest goes back to the first record there is")
     return moment
 
 
 def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
-    """Return a local time in its zone. Raises `UsageError` where there is no zone, or not exactly one such time."""
+    """Return a local time in its time zone. Raises `UsageError` without a zone, or if the time is not unique in it."""
     text = local.isoformat()
     if zone is None:
         raise UsageError(
@@ -157,7 +164,7 @@ def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
     readings = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
     if readings[0].utcoffset() == readings[1].utcoffset():
         return readings[0]
-    # Across a gap the two readings, in real time, are the other way round; neither has the clock show this time.
+    # Both readings show the local time if the clock repeats it, and neither shows it if the clock skips it.
     real = [reading.astimezone(UTC).astimezone(zone) for reading in readings]
     both = " or ".join(each.isoformat() for each in real)
     if real[0].replace(tzinfo=None) == local:

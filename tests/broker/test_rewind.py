@@ -1,4 +1,4 @@
-"""rewind on a real broker: every target, and every edge of a log that a replay may meet."""
+"""Rewind on a real broker: every target, and every edge of a log that a replay may meet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = {"retention.ms": "-1"}
 
 
 def at(seconds: float) -> str:
-    """Return the moment so many seconds after T, as a person would copy it from a log."""
+    """Return the moment this many seconds after T, in the format of a log line."""
     return f"{datetime.fromtimestamp(T / 1000 + seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
@@ -32,7 +32,7 @@ def records(world, topic: str, partition: int, *seconds: float) -> None:
 
 
 def rewound(cli, *arguments: object) -> tuple[list[str], str]:
-    """Run rewind, and return the offsets by partition, ``""`` for none, and what was said."""
+    """Run rewind, and return the offsets by partition (``""`` for none) and the messages."""
     done = cli("rewind", *arguments, "-o", "-")
     return [row["offset"] for row in csv.DictReader(io.StringIO(done.stdout))], done.stderr
 
@@ -44,13 +44,13 @@ def notes(said: str) -> list[str]:
 
 @pytest.fixture
 def cli(bootstrap_servers, tmp_path) -> CliHere:
-    """The command line, in an empty folder, with the broker's address in the environment."""
+    """The command line in an empty folder, with the broker's address in the environment."""
     return CliHere(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
 def topic(world) -> str:
-    """Ten records, one a second from T on; an empty partition; five records from before T."""
+    """A partition with ten records, one a second from T on; an empty partition; one with five records before T."""
     name = world.create_topic(3, **KEPT)
     records(world, name, 0, *range(10))
     records(world, name, 2, *range(-5, 0))
@@ -61,7 +61,7 @@ def topic(world) -> str:
     ("time", "first"), [(at(3), "3"), (at(2.001), "3"), (at(-3600), "0"), (str(T + 9000), "9"), (at(9), "9")]
 )
 def test_the_first_record_at_or_after_the_time(cli, topic, time, first):
-    """By RFC 3339 and by milliseconds; a partition without such a record goes to its end, so does an empty one."""
+    """A time (RFC 3339 or milliseconds) finds the first record at or after it; without one it finds the log end."""
     offsets, said = rewound(cli, "--topic", topic, "--to-datetime", time)
     before = time == at(-3600)
     assert offsets == [first, "0", "0" if before else "5"]
@@ -69,7 +69,7 @@ def test_the_first_record_at_or_after_the_time(cli, topic, time, first):
 
 
 def test_past_end_skips_or_fails_if_asked(cli, topic):
-    """``skip`` leaves such a partition without an offset, ``fail`` refuses and names it; an empty one is none such."""
+    """``skip`` leaves a partition past its end without an offset, ``fail`` refuses it; neither affects an empty one."""
     by_time = ("--topic", topic, "--to-datetime", at(4))
     offsets, said = rewound(cli, *by_time, "--past-end", "skip")
     assert offsets == ["4", "0", ""]
@@ -81,13 +81,13 @@ def test_past_end_skips_or_fails_if_asked(cli, topic):
 
 
 def test_what_was_understood_is_echoed_in_utc_and_in_the_zone(cli, topic):
-    """A naive time means what the zone's clocks showed."""
+    """A time without a UTC offset is in the given time zone; the output shows it in UTC and in the zone."""
     _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
     assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
 
 
 def test_a_span_back_from_now(cli, world):
-    """``--by-duration`` counts from now: records of before are not replayed, those within are."""
+    """``--by-duration`` counts back from now: only records within the duration are replayed."""
     name = world.create_topic(1, **KEPT)
     now = int(time.time())
     for minutes in (120, 60, 30):
@@ -98,7 +98,7 @@ def test_a_span_back_from_now(cli, world):
 
 @pytest.fixture
 def group(world, topic) -> str:
-    """A group that has committed 8, nothing and 2 on the topic."""
+    """A group that has committed 8, nothing and 2 for the topic's partitions."""
     name = world.name("orders")
     for partition, offset in ((0, 8), (2, 2)):
         world.commit(name, TopicPartition(topic, partition), offset, metadata="of the old group")
@@ -119,14 +119,14 @@ def group(world, topic) -> str:
     ids=" ".join,
 )
 def test_targets_that_are_no_time(cli, topic, group, target, expected, noted):
-    """Each lands within the log; what had to be clamped, and where nothing is committed, is shown."""
+    """Each target lies within the log; the output shows clamped offsets and partitions without a committed offset."""
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
 
 
 def test_strict_refuses_what_would_be_clamped(cli, group):
-    """``--strict`` takes exactly what was asked for, or writes nothing."""
+    """``--strict`` refuses a target outside the log, and writes nothing."""
     refusal = cli.fails("rewind", "--group", group, "--shift-by", "+3", "--strict", "-o", "out.csv", code=3)
     assert "clamped: 11 asked for, and the log ends at 10" in refusal
     assert list(cli.folder.iterdir()) == []
@@ -134,7 +134,7 @@ def test_strict_refuses_what_would_be_clamped(cli, group):
 
 @NEEDS_TOOL
 def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
-    """Where Kafka's tool and rewind mean the same, they go to the same offsets, past the end and beyond it too."""
+    """Rewind and Kafka's tool give the same offsets for the same target, also for targets past the log end."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
         done = sandbox.run_tool(tool, "--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
@@ -143,7 +143,7 @@ def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
 
 
 def test_a_time_before_the_first_record_that_is_left(cli, world, topic):
-    """It begins with that record, and says how much of the span is gone already; ``--strict`` refuses."""
+    """Deleted records are reported with their time span: the replay starts at the log start; ``--strict`` refuses."""
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)
@@ -154,7 +154,7 @@ def test_a_time_before_the_first_record_that_is_left(cli, world, topic):
 
 
 def test_a_partition_whose_records_are_all_deleted(cli, world, topic):
-    """It goes to its end, where its start is by then, and says that no records are left."""
+    """A partition without records goes to its log end, and the output says that it is empty."""
     world.delete_records(topic, 2, 5)
     offsets, said = rewound(cli, "--topic", topic, "--partition", "2", "--to-datetime", at(-4))
     assert offsets == ["5"]
@@ -162,7 +162,7 @@ def test_a_partition_whose_records_are_all_deleted(cli, world, topic):
 
 
 def test_a_compacted_topic(cli, world):
-    """What compaction has removed is no record: the next one that is left is found, and every one from there on."""
+    """In a compacted topic the first remaining record at or after the time is found."""
     name = world.create_topic(
         1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "1"}
     )
@@ -181,7 +181,7 @@ def test_a_compacted_topic(cli, world):
 
 
 def test_records_out_of_time_order(cli, world):
-    """No record of the time or later is left behind: the first by offset counts, older ones after it come again."""
+    """The first record by offset is found, so that no later record is skipped; older ones after it come again."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 5, 3, 9, 1, 7)
     for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
@@ -189,10 +189,10 @@ def test_records_out_of_time_order(cli, world):
 
 
 def test_a_topic_with_log_append_time(cli, world):
-    """The broker's time counts there, not the producer's."""
+    """The broker's append time counts, not the producer's timestamp."""
     name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
     world.produce(name, 0, 2, timestamp=T)
-    time.sleep(0.01)  # two records of one millisecond have no time between them
+    time.sleep(0.01)  # otherwise both appends could have the same millisecond
     between = int(time.time() * 1000)
     world.produce(name, 0, 3, timestamp=T)
     assert rewound(cli, "--topic", name, "--to-datetime", between)[0] == ["2"]
@@ -201,7 +201,7 @@ def test_a_topic_with_log_append_time(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
-    """A marker has the broker's time and may be found in place of a record: never after the record that is meant."""
+    """A time may find a marker, which has the broker's time, but never an offset after the wanted record."""
     name = world.create_topic(1, **KEPT)
     world.transact(name, 0, 2, timestamp=T)
     world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
@@ -213,7 +213,7 @@ def test_transaction_markers_and_aborted_records(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_records_of_an_open_transaction(cli, world):
-    """They count, as the log end counts them: what commits later is not left behind."""
+    """Records of an open transaction count, so that a later commit does not skip them."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 0)
     producer = world.transactional_producer()
@@ -226,7 +226,7 @@ def test_records_of_an_open_transaction(cli, world):
 
 
 def times_known(disk: Path) -> int:
-    """Return how often the controller's log names a disk: once when the broker registers, then for each replica."""
+    """Return how often the controller's log names a disk: once for the broker's registration, once for each replica."""
     properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
     disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
     return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)
@@ -234,7 +234,7 @@ def times_known(disk: Path) -> int:
 
 @NEEDS_FAILED_DISKS
 def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
-    """One whose disk has failed is refused by name, and nothing is written; the others can be rewound without it."""
+    """A partition on a failed disk is refused by name, and nothing is written; the others can be rewound alone."""
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -243,7 +243,7 @@ def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
         disk = sandbox.node.folder / "broken"
         before = times_known(disk)
         name = world.create_topic(2)
-        # A disk that fails before the controller knows what was on it takes no leader away (KIP-858).
+        # If the disk fails before the controller knows its replicas, the partition keeps its leader (KIP-858).
         until(lambda: times_known(disk) > before)
         (lost,) = [path.name for path in disk.glob(f"{name}-*")]
         disk.rename(disk.with_name("unplugged"))
@@ -258,7 +258,7 @@ def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
 
 
 def test_a_live_group_is_neither_asked_nor_touched(cli, world, topic):
-    """From a group with members: its offsets and members are the same afterwards, and the replay group has its own."""
+    """A rewind from a live group changes neither its offsets nor its members; the replay group has its own offsets."""
     live, replay = world.name("live"), world.name("replay")
     world.commit(live, TopicPartition(topic, 0), 10)
     member = world.join(live, topic)
@@ -273,7 +273,7 @@ def test_a_live_group_is_neither_asked_nor_touched(cli, world, topic):
 
 
 def test_rewound_tables_are_filtered_split_exported_and_applied(cli, world, topic):
-    """The output is a snapshot like any other: pipes, filter, split by topic, Kafka's own file, the plan of apply."""
+    """The output is a snapshot: it can be piped, filtered, split by topic, exported for Kafka's tool, and applied."""
     other, prefix = world.create_topic(1), world.name("replay")
     records(world, other, 0, 1, 2)
     cli("rewind", "--topic", topic, "--topic", other, "--to-datetime", at(2), "-o", "replay.parquet")
@@ -289,17 +289,17 @@ def test_rewound_tables_are_filtered_split_exported_and_applied(cli, world, topi
 
 
 def test_partitions_that_a_file_lacks_are_named(cli, world, topic):
-    """What the file has not, the replay has not: said, unless --partition meant it so."""
+    """The output names partitions that the file does not contain, unless --partition excludes them."""
     cli("rewind", "--topic", topic, "--to-earliest", "-o", "all.csv")
     cli("filter", "all.csv", "--partition", "0-1", "-o", "two.csv")
     offsets, said = rewound(cli, "two.csv", "--to-earliest")
     assert offsets == ["0", "0"]
-    assert f"1 partition of these topics are not among them: {topic}-2" in said
-    assert "not among them" not in rewound(cli, "all.csv", "--partition", "0", "--to-earliest")[1]
+    assert f"left out: 1 partition of these topics: {topic}-2" in said
+    assert "left out" not in rewound(cli, "all.csv", "--partition", "0", "--to-earliest")[1]
 
 
 def test_unknown_topics_and_groups_are_refused(cli, world, topic, group):
-    """Exit 2 or 3, one line, and no file."""
+    """Unknown topics and groups are exit 2 or 3 with one line, and no file is written."""
     never = world.name("never")
     assert "does not exist" in cli.fails("rewind", "--group", never, "--to-earliest", "-o", "out.csv", code=3)
     for source in (["--topic", "no-such-topic"], ["--group", group, "--topic", "no-such-topic"]):

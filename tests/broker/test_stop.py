@@ -1,4 +1,4 @@
-"""The proof of a stop on a real broker: verify, and apply's checks of the old group."""
+"""The proof of a stop on a real broker: verify, and apply's checks of the source group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_live_group_is_not_stopped(cli, world, protocol):
-    """A classic and a KIP-848 group with a member are refused, naming client and host; once it left they pass."""
+    """A live group (classic and KIP-848) is refused with client and host; once it has no members it passes."""
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -35,9 +35,9 @@ def test_live_group_is_not_stopped(cli, world, protocol):
 
 
 def test_verify_waits_for_the_last_member(cli, world):
-    """``--wait`` polls until the member has left, and says who is still there."""
+    """``--wait`` polls until the last member has left, and names the remaining members."""
     topic, group = world.create_topic(), world.name("live")
-    world.commit(group, TopicPartition(topic, 0), 0)  # a group without a commit goes with its last member
+    world.commit(group, TopicPartition(topic, 0), 0)  # otherwise the group would disappear with its last member
     consumer = world.join(group, topic)
     waiting = cli.start("verify", group, "--wait", "30s", "--settle", "0s")
     assert "test-app" in waiting.stderr.readline()
@@ -48,7 +48,7 @@ def test_verify_waits_for_the_last_member(cli, world):
 
 
 def test_a_wait_that_runs_out_is_refused(cli, world):
-    """When the wait runs out the exit code is 3, and the member that stayed is named."""
+    """A wait that runs out is exit 3."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic)
     assert "after 1 s" in cli.fails("verify", group, "--wait", "1s", "--settle", "0s", code=3)
@@ -56,7 +56,7 @@ def test_a_wait_that_runs_out_is_refused(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_by_topic_the_group_may_live_on(cli, world, protocol):
-    """With ``--topic`` a Stable group passes when nobody is assigned or subscribed to those topics, and only then."""
+    """With ``--topic`` a Stable group passes only if no member is assigned or subscribed to those topics."""
     kept, moved = world.create_topic(), world.create_topic()
     group = world.name("live")
     world.commit(group, TopicPartition(moved, 0), 0)
@@ -67,7 +67,7 @@ def test_by_topic_the_group_may_live_on(cli, world, protocol):
 
 
 def test_simple_consumer_betrays_itself_by_moving_offsets(cli, world):
-    """A consumer without membership shows no member; offsets that move within ``settle`` refuse the stop."""
+    """A consumer without membership is found by offsets that move within ``settle``, and the stop is refused."""
     topic, group = world.create_topic(), world.name("simple")
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 1000)
@@ -93,7 +93,7 @@ def test_simple_consumer_betrays_itself_by_moving_offsets(cli, world):
 
 
 def test_missing_group_is_refused(cli):
-    """A mistyped group is refused by every command that looks at groups, and nothing is written."""
+    """Every command that reads groups refuses a group that does not exist, and nothing is written."""
     for command in (["verify", "--settle", "0s"], ["describe"], ["snapshot", "-o", "out.csv"]):
         assert "'no-such-group' does not exist" in cli.fails(*command, "no-such-group", code=3)
     assert list(cli.folder.iterdir()) == []
@@ -108,7 +108,7 @@ def prepared(cli, world):
 
 
 def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world):
-    """While the old group lives a dry run is green and says pending; the write is refused and writes nothing."""
+    """While the source group is live, a dry run passes as pending; the write is refused and writes nothing."""
     partition, group = prepared(cli, world)
     world.join(group, partition.topic)
     dry = cli("apply", "s.csv", "--to-group", f"{group}-new", "--dry-run").stdout
@@ -116,11 +116,11 @@ def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
     assert "stopped: " in refusal
     assert world.committed(f"{group}-new") == {}
-    assert not (cli.folder / "s.csv.receipt.json").exists()
+    assert [path.name for path in cli.folder.iterdir()] == ["s.csv"]
 
 
 def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
-    """An old snapshot is refused with the partition and by how much it moved: applying it would process twice."""
+    """A snapshot is refused if the source group has moved since; the error names partition and distance."""
     partition, group = prepared(cli, world)
     world.commit(group, partition, 7)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
@@ -129,7 +129,7 @@ def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
 
 
 def test_live_target_is_refused(cli, world):
-    """Offsets are never written to a group with members; who they are is said."""
+    """A target group with members is refused, and the error names them."""
     partition, group = prepared(cli, world)
     world.join(f"{group}-new", partition.topic)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
@@ -138,7 +138,7 @@ def test_live_target_is_refused(cli, world):
 
 
 def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
-    """A deleted and recreated topic has other records at the same offsets: its id tells."""
+    """A recreated topic is refused because of its id: it has other records at the same offsets."""
     partition, group = prepared(cli, world)
     world.delete_topic(partition.topic)
     world.create_topic(topic=partition.topic)
@@ -152,7 +152,7 @@ def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
     ("offset", "complaint"), [(2, "3 records gone already"), (11, "the log ends at 10")], ids=["below", "beyond"]
 )
 def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
-    """The broker takes any offset; below the log's start or beyond its end is refused here, with the figures."""
+    """An offset below the log start or beyond the log end is refused, although the broker would store it."""
     topic, group = world.create_topic(), world.name("group")
     world.produce(topic, 0, 10)
     world.delete_records(topic, 0, 5)
@@ -162,7 +162,7 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
 
 
 def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
-    """A target that already stands elsewhere: refused by default, moved forward only, or overwritten."""
+    """A target with other committed offsets is refused by default, moved forward only, or overwritten."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for partition in (first, second):
@@ -179,7 +179,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
 
 
 def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
-    """A partition of a moved topic without a commit is named; ``--uncommitted`` start or leave decides."""
+    """A partition of a moved topic without a committed offset is refused, unless ``--uncommitted`` decides."""
     topic, group = world.create_topic(2), world.name("old")
     world.produce(topic, 1, 10)
     world.delete_records(topic, 1, 3)
@@ -195,7 +195,7 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
-    """A partition that the snapshot does not hold is one without a commit: refused, or started at its beginning."""
+    """A partition added since the snapshot has no committed offset: it is refused, or starts at its log start."""
     partition, group = prepared(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
@@ -205,7 +205,7 @@ def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
 
 
 def test_another_cluster_is_refused(cli, world):
-    """A file from another cluster is refused: the same offset is another record there."""
+    """A file from another cluster is refused, because the same offset is another record there."""
     prepared(cli, world)
     text = (cli.folder / "s.csv").read_text()
     cluster = text.splitlines()[1].split(",")[0]
@@ -214,7 +214,7 @@ def test_another_cluster_is_refused(cli, world):
 
 
 def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
-    """A commit of the old group after the write is seen by the guard: exit 4, the partition named, in the receipt."""
+    """A commit of the source group after the write is exit 4; the partition is named, also in the receipt."""
     partition, group = prepared(cli, world)
     applying = cli.start("apply", "s.csv", "--to-group", f"{group}-new", "--settle", "0s", "--guard", "30s", "--yes")
     until(lambda: world.committed(f"{group}-new"))
@@ -229,7 +229,10 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
-    """It shows as None, a first commit not at all; asked for by name, both are refused until the transaction ends."""
+    """A pending transactional commit is None among all commits, or omitted if it is the first one.
+
+    Asked for by name, both are refused until the transaction ends.
+    """
     topic, group = world.create_topic(3), world.name("old")
     known, again, first = (TopicPartition(topic, number) for number in range(3))
     world.commit(group, known, 4)
@@ -254,7 +257,7 @@ def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_waited_for(cli, world):
-    """An offset in an open transaction is not the committed one yet: refused by name, and taken once it ends."""
+    """An offset in an open transaction is refused by name until the transaction ends, then it is used."""
     partition, group = prepared(cli, world)
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -274,7 +277,7 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
 
 
 def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers, monkeypatch):
-    """Azure Event Hubs goes straight from Stable to Dead: a group with commits is there all the same, and Empty."""
+    """A Dead group with committed offsets counts as Empty: on Azure Event Hubs a group goes from Stable to Dead."""
     group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
     world.commit(group, partition, 0)
 

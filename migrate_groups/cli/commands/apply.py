@@ -1,4 +1,4 @@
-"""Commands that write to a cluster: apply."""
+"""The command that writes the offsets of a file to groups: apply."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def apply(
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
     detailed_exitcode: plans.DetailedExitcode = False,
-    receipt: Annotated[Path | None, typer.Option("--receipt", help="Default: <FILE>.receipt.json.")] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", help="Default: <FILE>.receipt.json, with --to-group <FILE>.<GROUP>.receipt.json."),
+    ] = None,
     on_existing: Annotated[
         Literal["refuse", "forward", "overwrite"] | None,
         typer.Option(help="What a target's other offsets mean.", show_default="refuse"),
@@ -121,15 +124,15 @@ def apply(
 
 
 def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:
-    """Return where the receipt is kept: beside the file, with the groups in its name where the file names none.
+    """Return the path of the receipt: ``--receipt``, or beside the file, with the groups of ``--to-group`` in its name.
 
-    None for stdin, in a dry run: there is nothing to look for.
+    Returns None for stdin without ``--receipt``. A dry run does without a receipt then.
     """
     if named is not None:
         return named
     if str(file) == "-":
         return None
     groups = "+".join(quote(group, safe="") for group in sorted(to_group))
-    if len(groups) > _MOST_OF_GROUPS:  # no file's name has more than 255 characters
+    if len(groups) > _MOST_OF_GROUPS:  # because a file name has at most 255 characters
         groups = f"{groups[:_MOST_OF_GROUPS]}-{hashlib.sha256(groups.encode()).hexdigest()[:16]}"
     return file.with_name(f"{file.name}{groups and '.'}{groups}.receipt.json")

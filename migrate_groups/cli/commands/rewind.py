@@ -125,7 +125,7 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` unless exactly one thing says which partitions, and the target can be told from it."""
+    """Raise `UsageError` unless FILE, --group or --topic alone gives the partitions, with what the target needs."""
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
     if group is not None:
@@ -163,7 +163,7 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Say what a time was understood as, in UTC and in the zone."""
+    """Print how a time was understood, in UTC and in the zone."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")
@@ -173,6 +173,6 @@ def _left_out(result: Rewinding, selection: Selection) -> list[str]:
     if selection.partitions or not result.left_out:
         return []
     return [
-        f"{counted(len(result.left_out), 'partition')} of these topics are not among them: {some(result.left_out)}; "
+        f"left out: {counted(len(result.left_out), 'partition')} of these topics: {some(result.left_out)}; "
         "the new group's auto.offset.reset decides there"
     ]

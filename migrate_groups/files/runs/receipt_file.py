@@ -1,4 +1,4 @@
-"""The receipt's file: the record of a run, locked while somebody writes to it."""
+"""The file of the receipt, which is the record of a run. It is locked while a run adds to it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,33 @@ from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 
 
 class ReceiptFile:
-    """The record of a run so far, and the execution that is being added to it.
+    """The record of a run so far, to which one execution is added.
 
-    failure: what could not be kept of a write that was begun; empty where all was. path: None where nothing is kept.
+    path: None if nothing is saved.
     """
 
     def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN) -> None:
         self.path = path
         self.receipt = receipt
-        self.failure = ""
+        self._unsaved = ""
+        self._other_unsaved = ""
         self._recorded: Execution | None = None
 
     @property
+    def failure(self) -> str:
+        """What could not be saved once the write had begun; empty if all was."""
+        return self._unsaved or self._other_unsaved
+
+    @property
     def told_by(self) -> str:
-        """What tells how far a write came."""
+        """A sentence for people: where they find how far the write came, or why it could not be saved."""
         return self.failure or f"{self.path} says what was written; the same command goes on"
 
     def record(self, execution: Execution) -> None:
         """Write the receipt with this execution, whole and fsynced.
 
-        Raises `InvalidInput` where it can't be written before the first request. Later it is too late to stop: what was
-        begun is brought to its end, and ``failure`` tells.
+        Raises `InvalidInput` if the first record of the execution, before the first request, can't be written. Later
+        errors do not raise, because a write that has begun must be finished; they are noted in ``failure``.
         """
         if execution == self._recorded or self.path is None:
             return
@@ -47,20 +53,22 @@ class ReceiptFile:
         except InvalidInput as error:
             if self._recorded is None:
                 raise
-            self.failure = f"the receipt could not be kept: {error}"
+            self._unsaved = f"the receipt could not be kept: {error}"
+        else:
+            self._unsaved = ""  # the file is replaced whole, so it has what an earlier failure left out
         self.receipt, self._recorded = receipt, execution
 
     def not_kept(self, error: InvalidInput) -> None:
-        """Note that something else could not be kept of a write that is done."""
-        self.failure = self.failure or f"not all could be kept of it: {error}"
+        """Note in ``failure`` that another file of a finished write could not be saved."""
+        self._other_unsaved = f"not all could be kept of it: {error}"
 
 
 @contextmanager
 def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = False) -> Iterator[ReceiptFile]:
-    """Yield the record of a run, locked from before it is read unless it is ``read_only``.
+    """Yield the record of a run. Unless ``read_only``, lock it before it is read, until the block ends.
 
-    Raises `InvalidInput` where the file is damaged, can't be written, or ``must_exist`` and does not; `Refused` where
-    another run has it.
+    Raises `InvalidInput` if the file is damaged or can't be written, or if ``must_exist`` is set and it does not exist;
+    `Refused` if another run holds the lock.
     """
     if not read_only:
         check_writable(path, replace=True)
