@@ -1,6 +1,6 @@
 """Migrate Kafka consumer groups: no record skipped, none processed twice.
 
-Names are imported when they are first used: this import loads no client, no pyarrow and no Spark.
+Names are imported on first use, so that ``import migrate_groups`` loads no Kafka client, no pyarrow and no Spark.
 """
 
 from __future__ import annotations

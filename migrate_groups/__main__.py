@@ -1,4 +1,4 @@
-"""``python -m migrate_groups`` is ``migrate-groups``."""
+"""Run the command line as ``python -m migrate_groups``."""
 
 from migrate_groups.cli.app import main
 

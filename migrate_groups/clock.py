@@ -1,4 +1,4 @@
-"""Time as a value that is handed in: the library never reads the clock behind the caller's back."""
+"""The interface of a clock. The caller passes one in, so that the library never reads the time unasked."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time of day, a clock that never goes back, and waiting."""
+    """Wall-clock time, monotonic time, and sleep."""
 
     def now(self) -> datetime:
-        """Return the time of day, in UTC."""
+        """Return the current time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that only grow."""
+        """Return the seconds of a clock that never goes back."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
         ...

@@ -1,49 +1,52 @@
-"""One hierarchy of errors. Each owns the exit code of the command that it ends.
+"""All errors, in one hierarchy. Each class has the exit code of the command that it ends.
 
-The message of an error is one line for a person: what happened, and what to do. The library raises, ``cli/`` prints
-the message on stderr and exits; nothing else turns an error into an exit code.
+An error's message is one line: what happened, and what to do. The library raises errors. Only ``cli/`` prints their
+messages on stderr and turns them into exit codes.
 """
 
 from __future__ import annotations
 
 EXIT_CHANGES = 10
-"""No error: the exit code of a dry run that was asked whether there is something to write, and found it."""
+"""The exit code of a dry run with ``--detailed-exitcode`` that found something to write. It is no error."""
 
 
 class MigrateGroupsError(Exception):
-    """What every error of this package derives from; itself only for the unexpected (exit 1)."""
+    """The base class of all errors of this package. It is raised itself only for unexpected failures."""
 
     exit_code = 1
 
 
 class UsageError(MigrateGroupsError):
-    """Options that contradict each other, are missing, or don't fit what is there. Nothing was written."""
+    """Options contradict each other, are missing, or don't fit the input or the record of the run.
+
+    Nothing was written.
+    """
 
     exit_code = 2
 
 
 class InvalidInput(MigrateGroupsError):
-    """An input file or a spec that can't be used. Nothing was written."""
+    """An input file or a spec can't be used. Nothing was written."""
 
     exit_code = 2
 
 
 class Refused(MigrateGroupsError):
-    """A check refused, a wait ran out, or the answer was no. Nothing was written."""
+    """A check refused the write, a wait ran out, or the user answered no. Nothing was written."""
 
     exit_code = 3
 
 
 class GroupNotFound(Refused):
-    """A group that was asked for does not exist on the cluster."""
+    """A requested group does not exist on the cluster."""
 
 
 class PendingCommits(Refused):
-    """A transaction that is still open has committed offsets: nobody knows yet where the group stands."""
+    """An open transaction has pending offset commits, so that the group's committed offset is not known yet."""
 
 
 class PartlyApplied(MigrateGroupsError):
-    """Some partitions were not written, or nobody can tell; the receipt says which."""
+    """Some partitions were not written or have an unknown outcome, or a group that must not consume has moved."""
 
     exit_code = 4
 
@@ -65,16 +68,16 @@ class HandOverBroken(MigrateGroupsError):
 
 
 class Undetermined(MigrateGroupsError):
-    """The evidence is not enough to tell."""
+    """The evidence is not enough for a verdict."""
 
     exit_code = 7
 
 
 class MissingDependency(MigrateGroupsError):
-    """Something that this command needs is not installed (what the extra ``spark`` has, or Java)."""
+    """Something that this command needs is not installed: a package of the extra ``spark``, or Java."""
 
     exit_code = 2
 
 
 INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
-"""How the extra ``spark`` is had, wherever this package came from."""
+"""How to install the packages of the extra ``spark``, wherever this package was installed from."""

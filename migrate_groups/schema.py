@@ -1,6 +1,6 @@
-"""The columns of a snapshot, defined once: the types of CSV, Parquet, JSON and Spark are made from this.
+"""The columns of a snapshot, defined once. The types of CSV, Parquet, JSON and Spark are made from them.
 
-Standard library only, since it goes to Spark's workers as well.
+This module imports the standard library only, because Spark's workers load it too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
 
 
 class Kind(StrEnum):
-    """What the cells of a column hold. An empty cell is null, but in a `TEXT`, where it is the empty text."""
+    """The type of a column's cells. An empty cell is null, except in a `TEXT` column, where it is an empty text."""
 
     NAME = "name"
     TOPIC = "topic"
@@ -26,7 +26,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a cell of a kind is written: a regular expression for all of it (empty: any text), and words for people."""
+    """How a cell of a kind is written.
+
+    pattern: a regular expression for the whole cell; empty: any text. expected: its description in error messages.
+    """
 
     pattern: str
     expected: str
@@ -36,7 +39,7 @@ FORMS: Mapping[Kind, Form] = {
     Kind.NAME: Form("", "a name"),
     Kind.TOPIC: Form("[a-zA-Z0-9._-]{1,249}", "a topic: letters, digits, '.', '_' and '-'"),
     Kind.TEXT: Form("", "any text"),
-    # Plain digits: a spreadsheet's 1.2E+09 or 1,000 is refused.
+    # Only plain digits, so that 1.2E+09 or 1,000 from a spreadsheet is refused.
     Kind.INT32: Form("[0-9]{1,19}", f"a whole number from 0 to {MOST_INT32}"),
     Kind.INT64: Form("[0-9]{1,19}", f"a whole number from 0 to {MOST_INT64}"),
     Kind.TIMESTAMP: Form(
@@ -48,7 +51,10 @@ FORMS: Mapping[Kind, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. required: a CSV must have it, and no cell of it is null; a Parquet file has all columns."""
+    """A column of a snapshot file.
+
+    required: a CSV file must have the column, and none of its cells is null. A Parquet file has all columns.
+    """
 
     name: str
     kind: Kind
@@ -56,12 +62,12 @@ class Column:
 
     @property
     def form(self) -> Form:
-        """How its cells are written."""
+        """How the column's cells are written."""
         return FORMS[self.kind]
 
     @property
     def nullable(self) -> bool:
-        """Whether a cell may be null."""
+        """Whether a cell of the column may be null."""
         return not self.required and self.kind is not Kind.TEXT
 
 
@@ -81,15 +87,15 @@ SNAPSHOT = (
     Column("log_start_offset", Kind.INT64),
     Column("log_end_offset", Kind.INT64),
 )
-"""The columns of a snapshot, in their order."""
+"""The columns of a snapshot, in this order."""
 
 OLDEST_UNCONSUMED = Column("oldest_unconsumed_at", Kind.TIMESTAMP)
-"""A further, last column, of snapshots that were asked for it: the timestamp of the oldest record left to read."""
+"""An optional last column: the timestamp of the oldest record that the group has not read."""
 
 RESET = tuple(
     Column(column.name, column.kind, required=True)
     for column in SNAPSHOT
     if column.name in ("group", "topic", "partition", "offset")
 )
-"""The columns of a file of ``kafka-consumer-groups --from-file``, which has no header; ``group`` may be left out."""
+"""The columns of a ``kafka-consumer-groups --from-file`` file. It has no header, and may lack ``group``."""
 REQUIRED = tuple(column.name for column in SNAPSHOT if column.required)

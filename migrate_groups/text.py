@@ -1,4 +1,4 @@
-"""Small pieces of the sentences that errors, checks and tables are made of."""
+"""Helpers for texts in errors, checks, tables and CSV files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from collections.abc import Collection
 from mmap import mmap
 
 FORMULA = "\\A('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""What a spreadsheet would take for a formula at the beginning of a cell, as a regular expression for RE2, Java and
-Python, full-width signs among it; and what looks guarded already. It is guarded by being replaced by ``'`` and its
-first group."""
+"""Regular expression (RE2, Java and Python) for the start of a cell that a spreadsheet would take for a formula, also
+with full-width signs, and of a cell that looks guarded already. Replacing the match by ``'`` and its first group guards
+the cell."""
 GUARDED = "\\A'('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""What is guarded so: replaced by its first group, it is as it was."""
+"""Regular expression for the start of a guarded cell. Replacing the match by its first group restores the cell."""
 ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
-"""What a CSV can't hold (a NUL, which confluent-kafka adds to metadata: Spark loses some, and Git takes the file for
-binary) and what is written in place of it, one after the other; read the other way round. The first makes it exact."""
+"""Pairs of a text that a CSV can't hold and its escape. Writing replaces them in this order, reading in reverse order.
+
+A NUL is escaped, because Spark loses some NULs and Git takes a file with a NUL for binary; confluent-kafka appends one
+to metadata. The first pair escapes the escape itself, so that reading is the exact inverse of writing."""
 
 MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
-"""What is wrong where `misquoted` finds a line."""
-# Two sections side by side are one with a quote in it: "a""b".
+"""The complaint about a line that `misquoted` finds."""
+# Adjacent quoted sections are matched as one cell, because "a""b" is a cell with a quote in it.
 _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
 
 def misquoted(data: bytes | mmap) -> int | None:
-    """Return the line of the first quote of a CSV file that is none of RFC 4180's, None where all are.
+    """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None where there is no such quote.
 
-    A cell is quoted whole, and a quote in it is doubled. pyarrow and Spark read ``"1"2`` as 12, and ``"o"ld`` as old or
-    as it is.
+    RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow and Spark would read
+    ``"1"2`` as 12, and ``"o"ld`` as old or unchanged.
     """
     if data.find(b'"') < 0:
         return None
@@ -38,21 +40,21 @@ def misquoted(data: bytes | mmap) -> int | None:
 
 
 def some(items: Collection[object], most: int = 5) -> str:
-    """Return the first items in order, comma separated, and how many more there are."""
+    """Return the first ``most`` items, sorted and separated by commas, and how many more there are."""
     shown = ", ".join(map(str, sorted(items)[:most]))  # type: ignore[type-var]
     rest = len(items) - most
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
 def counted(number: int, thing: str) -> str:
-    """Return ``1 partition``, ``2,000 partitions``."""
+    """Return the number with its noun, such as ``1 partition`` or ``2,000 partitions``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def one_line(text: str) -> str:
-    r"""Return text that can't break a line or steer a terminal: what is not printable stands as ``\n``, ``\u202e``.
+    r"""Return text with unprintable characters escaped (``\n``, ``\u202e``): it can't break a line or steer a terminal.
 
-    A group may have any name, control characters and bidirectional overrides included.
+    A group's name may have any characters, including control characters and bidirectional overrides.
     """
     if text.isprintable():
         return text
@@ -60,16 +62,16 @@ def one_line(text: str) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text can be written as UTF-8: what the shell hands over may have bytes that are none."""
+    """Return whether text can be encoded as UTF-8. Arguments from a shell may contain bytes that are not UTF-8."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def brief(text: str) -> str:
-    """Return an error on one line, in which no name or path goes on for pages: a group's may have 32,767 bytes."""
+    """Return an error message on one line, with long words and the whole cut: a group's name may have 32,767 bytes."""
     return cut(re.sub(r"\S{200,}", lambda word: cut(word[0], 160), one_line(text)), 4000)
 
 
 def cut(text: str, most: int) -> str:
-    """Return text on one line, of at most ``most`` characters; the last is ``…`` where there were more."""
-    text = one_line(text[: most + 1])  # escaping never shortens: what follows is cut off
+    """Return text on one line, cut to ``most`` characters; the last one is ``…`` if the text was longer."""
+    text = one_line(text[: most + 1])  # escaping never shortens: the rest would be cut off
     return text if len(text) <= most else text[: most - 1] + "…"

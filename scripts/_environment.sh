@@ -1,12 +1,12 @@
-# Sourced by quickstart and test: makes .venv in the checkout, or reuses what is there. POSIX sh.
+# Sourced by quickstart and test: makes .venv in the checkout, or reuses it. POSIX sh.
 
 fail() {
     echo "error: $*" >&2
     exit 2
 }
 
-# The newest Python that is new enough and can make a virtual environment. Each is tried: a name on the PATH may be a
-# version manager's, which runs nothing, and some systems split ensurepip off.
+# Print the newest Python, 3.11 or later, that can make a virtual environment. Each candidate is run, because a name on
+# the PATH may be a version manager's shim that runs nothing, and because some systems package ensurepip separately.
 find_python() {
     found=""
     for python in python3.13 python3.12 python3.11 python3; do
@@ -30,9 +30,9 @@ except MissingDependency as error:
 ' || exit 2
 }
 
-# Install the project with one of its extras, as the constraints say, unless that has been done already.
-# A file in .venv says what is in it. It is removed before something changes and written when all of it went well:
-# an environment without one is half-made and made anew.
+# Install the project with one of its extras in the versions of constraints.txt, unless it is installed already.
+# A file in .venv records what is installed. It is removed before a change and written after a success, so an
+# environment without this file is incomplete and is made anew.
 environment() {
     extra=$1
     root=$(cd "$(dirname "$0")/.." && pwd)
@@ -53,7 +53,7 @@ environment() {
         "$python" -m venv .venv
         ;;
     esac
-    # By environment variables, which reach the build of the project, too; the second is what newer pips look at there.
+    # Environment variables reach the build of the project, too. Newer versions of pip read the second one there.
     constraints="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }scripts/constraints.txt"
     PIP_CONSTRAINT=$constraints PIP_BUILD_CONSTRAINT=$constraints .venv/bin/python -m pip install -e ".[$extra]"
     echo "$wanted" >".venv/installed-$extra"

@@ -1,13 +1,14 @@
-"""Every verb that writes, in any order, while others act: ``.venv/bin/python scripts/any_order.py --sequences 20000``.
+"""Run the verbs that write in any order, while other clients act: ``.venv/bin/python scripts/any_order.py``.
 
-Draws sequences of steps (``tests/support/any_order``) in batches, each of which is a seed of hypothesis, and plays them
-on the cluster in memory; with ``--broker`` on a sandbox, where each story has groups and topics of its own. ``--jobs``
-processes play batches side by side. Prints each kind of finding with its shortest story; the short form in the suite
-shrinks. Exit 1 with a finding.
+It draws sequences of steps (``tests/support/any_order``) in batches, each from a seed of hypothesis, and plays them on
+the cluster in memory. With ``--broker`` it plays them on a sandbox, where each story has its own groups and topics.
+``--jobs`` processes play batches concurrently. It prints each kind of finding with its shortest story, and exits with 1
+after a finding. The test suite has a short form, which also shrinks a story.
 
-``--state FILE`` keeps the counts after each batch: the same command again goes on from there.
-``--revert N`` takes out the mend of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding:
-it shows how many sequences the search needs for that defect.
+``--state FILE`` saves the counts after each batch, so that the same command resumes an interrupted run.
+
+``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding. So it
+shows how many sequences the search needs to find that defect.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pathlib import Path
 
 import hypothesis
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout, and the stories of its test suite
+sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout, and the stories in its tests
 
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
@@ -46,7 +47,7 @@ Drawn = tuple[Setting, list[Do | Start | Run]]
 
 
 def main() -> int:
-    """Return 0 where every story holds."""
+    """Return 0 if every story keeps the promise, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Every verb that writes, in any order, while others act.")
     parser.add_argument("--sequences", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1, help="the first batch's")
@@ -89,7 +90,7 @@ def _sandbox() -> Iterator[str]:
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that play batches; those that have not begun are not played once one is enough."""
+    """Processes that play batches; at the end, batches that have not begun are cancelled."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs, mp_context=get_context("spawn"))
@@ -99,7 +100,7 @@ class _Workers(ProcessPoolExecutor):
 
 
 def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
-    """Play a batch, with ``revert`` to the first finding; return counts, and the shortest story of each finding."""
+    """Play a batch, with ``revert`` to its first finding; return counts and the shortest story of each finding."""
     counts: Counter[str] = Counter(batches=1)
     found: dict[str, str] = {}
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  no fsync there

@@ -1,7 +1,7 @@
-"""How long Spark takes to decode the log of the offsets topic: ``scripts/bench_audit.py [MILLIONS...]``.
+"""Measure how long Spark takes to decode the log of the offsets topic: ``scripts/bench_audit.py [MILLIONS...]``.
 
-Records are those that Kafka 4.1 writes (value version 4), of 1,000 groups, uncompressed as Parquet. Every decoded
-column is computed (Spark's ``noop`` sink). The first job warms the JVM up; of the next three the median counts.
+The records are as Kafka 4.1 writes them (value version 4), of 1,000 groups, in uncompressed Parquet. Every decoded
+column is computed, for Spark's ``noop`` sink. The first job warms the JVM up; the median of the next three counts.
 """
 
 from __future__ import annotations

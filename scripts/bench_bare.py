@@ -1,8 +1,8 @@
-"""What a careful person would write instead, in fifty lines of kafka-python: the bare script of bench_cutover.py.
+"""Copy a group's offsets with kafka-python alone: the bare script that bench_cutover.py compares with.
 
-Usage: bench_bare.py BOOTSTRAP_SERVER OLD_GROUP NEW_GROUP. It looks whether the old group is Empty, reads its offsets,
-checks that each lies within the log, writes them to the new group and reads them back. No receipt, no second client, no
-other check.
+Usage: bench_bare.py BOOTSTRAP_SERVER OLD_GROUP NEW_GROUP. A careful person could write this in fifty lines. It checks
+that the old group is Empty and that each offset lies within the log, writes the offsets to the new group, and reads
+them back. It has no receipt, no second client and no other check.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _A_REQUEST = 10_000
 
 
 def main(bootstrap_server: str, old: str, new: str) -> None:
-    """Copy the offsets of a group to another. Exits with a sentence where something is not as it must be."""
+    """Copy the committed offsets of group ``old`` to ``new``. Exit with a message if a check or the read-back fails."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_server)
     state = admin.describe_groups([old])[old]["group_state"]
     if state != "Empty":

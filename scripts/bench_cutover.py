@@ -1,20 +1,20 @@
 """Measure a cut-over against Kafka's own tool and a bare script.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_cutover.py``. It starts a Kafka, makes a group of so
-many partitions, and has whole processes take turns, each from its start to its exit:
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_cutover.py``. It starts a Kafka, makes a group of
+``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
-- ``warm``: of a ``migrate`` that waits, the time from when the last member begins to leave to "written and read back"
+- ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
-- ``kcl``, where it is on PATH: describe, seek, describe
+- ``kcl``, if it is on the PATH: describe, seek, describe
 
-With ``--targets N`` the group has N topics or more, and ``cold-split`` and ``warm-split`` are as ``cold`` and ``warm``,
-to N new groups in place of one.
+With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
+``warm`` with N target groups.
 
-``settle`` and ``guard`` are 0 s: both are waits that a person chooses. Prints medians, the spread, and ratios;
-``--json`` keeps every run. Exit 1 where a run did not do its work.
+``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. It prints medians, the least and the
+most, and ratios; ``--json`` saves every run. Exit 1 if a run did not do its work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from migrate_groups.sandbox.java import find_java
 
 _A_TOPIC = 100
 _MOST_OF_ONE_BROKER = 15_000
-# Brokers that are busy making partitions are not taken for dead.
+# With these settings, brokers that are busy making partitions do not count as dead.
 _BUSY = {
     "min.insync.replicas": "1",
     "broker.heartbeat.interval.ms": "2000",
@@ -62,7 +62,7 @@ _AS_KAFKA_RUNS = (
 _NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 _DONE = "START THE NEW GROUPS NOW"
 
-# As users have it: what Python has compiled is kept, whatever this process was told.
+# As for users: compiled Python files are kept, also if this process was told not to write them.
 _ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -74,7 +74,7 @@ class Measured(NamedTuple):
 
 
 class Bench:
-    """A group ``bench-old`` on a Kafka, a folder for files, and the names of the groups that it goes to."""
+    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups."""
 
     def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path) -> None:
         self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
@@ -110,7 +110,7 @@ class Bench:
             if error is None:
                 left.discard(TopicPartition(message.topic(), message.partition()))
 
-        for _ in range(600):  # not every broker knows of every new partition at once
+        for _ in range(600):  # because brokers learn of new partitions at different times
             for topic, partition in sorted(left):
                 with suppress(confluent_kafka.KafkaException):
                     producer.produce(topic, value=b"record", partition=partition, on_delivery=delivered)
@@ -123,7 +123,7 @@ class Bench:
             raise SystemExit(f"{len(left)} records were not produced")
 
     def _commit_everywhere(self) -> None:
-        retry = retry_if_exception_type(RetriableError)  # the first question makes Kafka create its offsets topic
+        retry = retry_if_exception_type(RetriableError)  # the first request has Kafka create its offsets topic
         Retrying(retry=retry, stop=stop_after_delay(60), wait=wait_fixed(0.1))(
             self._admin.list_group_offsets, {_OLD: None}
         )
@@ -135,7 +135,7 @@ class Bench:
 
     @contextmanager
     def new_groups(self, number: int = 1) -> Iterator[list[str]]:
-        """Yield names of groups that do not exist yet; check after it that every offset is there, and drop them."""
+        """Yield names of new groups; afterwards check that they have every offset, and delete them."""
         self._runs += 1
         groups = [f"bench-new-{self._runs}-{each}" for each in range(number)]
         yield groups
@@ -147,11 +147,11 @@ class Bench:
         self._admin.delete_groups(groups)
 
     def make(self, group: str) -> None:
-        """Have a group exist, by one committed offset."""
+        """Create a group by committing one offset."""
         self._admin.alter_group_offsets(group, {self._all[0]: OffsetAndMetadata(0, "", 0)})
 
     def spec(self, groups: list[str]) -> Path:
-        """Write a spec that shares the topics out among these groups, in a folder of its own."""
+        """Write a spec that distributes the topics over these groups, in a folder of its own."""
         folder = self.folder / groups[0]
         folder.mkdir()
         path = folder / "split.toml"
@@ -162,11 +162,11 @@ class Bench:
         return path
 
     def ours(self, *arguments: object) -> Measured:
-        """Run our command."""
+        """Run a command of migrate-groups."""
         return run(self.command(*arguments))
 
     def command(self, *arguments: object) -> list[str]:
-        """Return our command line."""
+        """Return the command line of a command of migrate-groups."""
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers)
         return [sys.executable, "-m", "migrate_groups", *map(str, arguments), *server]
 
@@ -182,7 +182,7 @@ class Bench:
 
     @contextmanager
     def member(self) -> Iterator[confluent_kafka.Consumer]:
-        """Yield the old group's only member. It is on one topic: one that is on all of them takes seconds to leave."""
+        """Yield the only member of the old group. It has one topic, because leaving all topics takes seconds."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.sandbox.bootstrap_servers,
@@ -199,7 +199,7 @@ class Bench:
 
 
 def run(command: list[str], output: Path | None = None) -> Measured:
-    """Run a process to its end; ``output`` is the file that its stdout goes to. Exits where it failed."""
+    """Run a process to its end, with stdout to the file ``output``. Exit with its stderr if it fails."""
     with output.open("wb") if output else tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
         process = subprocess.Popen(command, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
@@ -213,25 +213,25 @@ def run(command: list[str], output: Path | None = None) -> Measured:
 
 
 def cold(bench: Bench, targets: int = 1) -> Measured:
-    """One cold process that does the whole cut-over."""
+    """Measure one process that does the whole cut-over."""
     with bench.new_groups(targets) as groups:
         return bench.ours("migrate", bench.spec(groups), *_NOW)
 
 
 def cold_split(bench: Bench) -> Measured:
-    """As `cold`, to several groups."""
+    """Measure `cold` with several target groups."""
     return cold(bench, bench.targets)
 
 
 def warm_split(bench: Bench) -> Measured:
-    """As `warm`, to several groups."""
+    """Measure `warm` with several target groups."""
     return warm(bench, bench.targets)
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
-    """From the last member's leaving to the read-back by the second client, in a process that waits.
+    """Measure from the last member's leaving to the second client's read-back, in a process that waits.
 
-    The time that the member takes to leave is in it.
+    The time includes what the member takes to leave.
     """
     with bench.new_groups(targets) as groups, bench.member() as member:
         process = subprocess.Popen(
@@ -257,14 +257,14 @@ def warm(bench: Bench, targets: int = 1) -> Measured:
 
 
 def bare(bench: Bench) -> Measured:
-    """The bare script."""
+    """Measure the bare script."""
     with bench.new_groups() as [group]:
         script = Path(__file__).with_name("bench_bare.py")
         return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, _OLD, group])
 
 
 def kafka(bench: Bench) -> Measured:
-    """State, export, execute and describe by Kafka's own tool, the export turned into its --from-file as it is."""
+    """Measure state, export, execute and describe of Kafka's own tool; the export is used as its --from-file."""
     with bench.new_groups() as [group]:
         file = bench.folder / "offsets.csv"
         state = bench.kafka("--describe", "--state", "--group", _OLD)
@@ -276,7 +276,7 @@ def kafka(bench: Bench) -> Measured:
 
 
 def exported_by_kafka(bench: Bench, file: Path) -> Measured:
-    """Export by Kafka's own tool; it prints to stdout, which is the file."""
+    """Measure the export by Kafka's own tool, with its stdout as the file; exit if it lacks a partition."""
     to_current = ("--reset-offsets", "--to-current", "--all-topics", "--export", "--group", _OLD)
     measured = run(bench.kafka_command(*to_current), file)
     lines = [line for line in file.read_text().splitlines() if line]
@@ -287,22 +287,22 @@ def exported_by_kafka(bench: Bench, file: Path) -> Measured:
 
 
 def export(bench: Bench) -> Measured:
-    """``kafka-consumer-groups --export``."""
+    """Measure ``kafka-consumer-groups --export``."""
     return exported_by_kafka(bench, bench.folder / "export.csv")
 
 
 def csv(bench: Bench) -> Measured:
-    """``snapshot`` to CSV."""
+    """Measure ``snapshot`` to CSV."""
     return bench.ours("snapshot", _OLD, "-o", bench.folder / "s.csv", "--force")
 
 
 def parquet(bench: Bench) -> Measured:
-    """``snapshot`` to Parquet."""
+    """Measure ``snapshot`` to Parquet."""
     return bench.ours("snapshot", _OLD, "-o", bench.folder / "s.parquet", "--force")
 
 
 def kcl(bench: Bench) -> Measured:
-    """Describe, seek and describe by kcl, which seeks in a group that exists alone."""
+    """Measure describe, seek and describe by kcl. The group is made first: kcl seeks in existing groups only."""
     with bench.new_groups() as [group]:
         bench.make(group)
         base = ["kcl", "--no-config-file", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
@@ -338,7 +338,7 @@ RATIOS = (
 
 @contextmanager
 def bench(partitions: int, targets: int) -> Iterator[Bench]:
-    """Yield the group, on a Kafka of its own."""
+    """Yield the bench on a Kafka of its own."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
@@ -351,7 +351,7 @@ def bench(partitions: int, targets: int) -> Iterator[Bench]:
 
 
 def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
-    """Return every run of each contender, in turns; the first turn warms files and the broker up, and is left out."""
+    """Return every run of each contender; they take turns, and the first turn, which warms up, does not count."""
     found: dict[str, list[Measured]] = {name: [] for name in names}
     with bench(partitions, targets) as made:
         for turn in range(runs + 1):
@@ -373,7 +373,7 @@ def medians(found: dict[str, list[Measured]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description="Measure a cut-over against Kafka's own tool and a bare script.")
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")

@@ -1,14 +1,17 @@
 """Measure reconcile against the same query in DuckDB: scripts/test makes .venv, then .venv/bin/python this file.
 
-For every size it generates a split file and a snapshot of the new groups, of that many rows each, with some rows of
-every status. Then whole processes take turns, each from its start to its exit: ``migrate-groups reconcile`` (Python,
-the JVM's start, Spark, the job; never the first run, which keeps Spark's classes), a Python that runs the query in
-DuckDB, and, up to 1M, one that runs our job in Spark as Spark starts by itself (web UI, 200 shuffle partitions, no kept
-classes). Their totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of
-``partition_verdict`` is compared with DuckDB's.
+For every size it generates a split file and a snapshot of the new groups with this many rows, some of them of every
+status. Then whole processes take turns, each measured from its start to its exit:
 
-Wall-clock time tells little on a machine that others use, so the CPU time of each process and its children is there,
-too. Prints a line a run and a table at the end; ``--json`` has all of it. Exit 1 where a result differs.
+- spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job. An earlier run kept Spark's classes.
+- duckdb: a Python process that runs the query in DuckDB
+- plain, up to 1M: our job in Spark with its own defaults: web UI, 200 shuffle partitions, no kept classes
+
+The totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of ``partition_verdict``
+is compared with DuckDB's.
+
+The CPU time of each process and its children is measured, too, because wall-clock time tells little on a busy machine.
+It prints a line a run and a table at the end; ``--json`` saves all of it. Exit 1 if a result differs.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ MOST_IN_PLAIN_SPARK = 1_000_000
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
 SUMS = ("lag_before", "lag_after", "produced", "consumed")
 
-# A thousand partitions a group: 50 topics of 20. One in a thousand has each kind of defect, three in ten are ahead.
+# A group has 1,000 partitions: 50 topics of 20. Each kind of defect has one row in 1,000; three in ten are ahead.
 _ROWS = """
     SELECT 'bench-cluster' AS cluster_id, make_timestamptz(1795176000123456) AS taken_at,
         'new-' || i // 1000 AS "group", 'old-' || i // 10000 AS source_group,
@@ -59,7 +62,7 @@ _AFTER = """
 _AS_CSV = """
     SELECT * REPLACE (strftime(taken_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ') AS taken_at) FROM ({rows})"""
 
-# What spark/reconcile.py says, in another language; the latest row of each side counts.
+# The verdicts of migrate_groups/spark/reconciliation/reconcile.py as SQL; the latest row of each side counts.
 _VERDICTS = """
     WITH sides AS (
         SELECT *, 'before' AS side FROM {before}
@@ -104,7 +107,7 @@ _CSV_TYPES = {
 
 
 class Run(NamedTuple):
-    """One process: wall-clock and CPU seconds, peak resident memory of its largest process in MB, what it found."""
+    """One process: wall-clock and CPU seconds, peak resident memory in MB of its largest process, and its totals."""
 
     seconds: float
     cpu_seconds: float
@@ -113,7 +116,7 @@ class Run(NamedTuple):
 
 
 def generate(rows: int, folder: Path, *, kind: str) -> tuple[Path, Path]:
-    """Write a split file and a snapshot taken after it; ``kind`` is csv or parquet."""
+    """Write a split file and a snapshot taken after it; return their paths. ``kind`` is csv or parquet."""
     made = []
     everything = _ROWS.format(rows=rows)
     for name, query in (("before", _BEFORE), ("after", _AFTER)):
@@ -127,14 +130,14 @@ def generate(rows: int, folder: Path, *, kind: str) -> tuple[Path, Path]:
 
 
 def verdicts(before: Path, after: Path) -> str:
-    """The query for what ``partition_verdict`` must be."""
+    """Return the query that computes the expected ``partition_verdict``."""
     return _VERDICTS.format(before=_table(before), after=_table(after))
 
 
 def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
-    """What the query finds: partitions, the count of each status, and the sums of lags and changes.
+    """Return the query's totals: partitions, the count of each status, and the sums of lags and changes.
 
-    Beyond so much memory DuckDB writes to ``before``'s folder.
+    DuckDB uses at most ``memory``, and writes the rest to the folder of ``before``.
     """
     counts = ", ".join(f"count(*) FILTER (status = '{status}')" for status in STATUSES)
     sums = ", ".join(f"sum({name})" for name in SUMS)
@@ -145,7 +148,7 @@ def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
 
 
 def fingerprint(rows: str) -> tuple[Any, ...]:
-    """The number of rows, and two sums over a hash of each, whatever their order: equal for equal tables."""
+    """Return the row count and two sums over the hash of each row: equal for equal tables in any order."""
     with duckdb.connect() as connection:
         query = f"SELECT count(*), sum(h), bit_xor(h) FROM (SELECT hash({VERDICT_COLUMNS}) AS h FROM ({rows}))"
         found = connection.execute(query).fetchone()
@@ -159,7 +162,7 @@ def _table(path: Path) -> str:
 
 
 def with_spark(before: Path, after: Path, *options: str) -> Run:
-    """Run our command."""
+    """Measure ``migrate-groups reconcile``."""
     command = [sys.executable, "-m", "migrate_groups", "reconcile", str(before), str(after), "--format", "json"]
     measured, said = _measured([*command, *options])
     found = json.loads(said)["totals"]
@@ -171,14 +174,14 @@ def _flat(found: dict[str, Any]) -> dict[str, int]:
 
 
 def with_plain_spark(before: Path, after: Path) -> Run:
-    """Run our job in a Spark that was told nothing."""
+    """Measure our job in a Spark session with Spark's own defaults."""
     measured, said = _measured([sys.executable, __file__, "--plain", str(before), str(after)])
     return Run(*measured, json.loads(said))
 
 
 def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
-    """What our job finds in a session with Spark's own defaults."""
-    from pyspark.sql import SparkSession  # here: DuckDB's process does without the time that it takes
+    """Return the totals of our job in a session with Spark's own defaults."""
+    from pyspark.sql import SparkSession  # here, so that DuckDB's process does not pay for the import
 
     from migrate_groups.spark.reconciliation.job import run_reconcile
 
@@ -187,7 +190,7 @@ def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
 
 
 def with_duckdb(before: Path, after: Path, memory: str) -> Run:
-    """Run the query in a process of its own."""
+    """Measure the query in DuckDB, in a process of its own."""
     command = [sys.executable, __file__, "--query", str(before), str(after), "--duckdb-memory", memory]
     measured, said = _measured(command)
     return Run(*measured, json.loads(said))
@@ -222,7 +225,7 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def measure(size: str, kind: str, runs: int, folder: Path, memory: str) -> dict[str, Any]:
-    """Measure one size, and say so on the way."""
+    """Measure one size, print each run, and return the results."""
     work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
     try:
         before, after = generate(SIZES[size], work, kind=kind)
@@ -274,7 +277,7 @@ def _summed_up(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure what the command line asks for."""
+    """Measure what the command line asks for; return 0 if all results are equal, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10k,1M,10M,50M", help="rows of each file: some of " + ",".join(SIZES))
     parser.add_argument("--csv", default="", metavar="SIZES", help="measure these as CSV as well")

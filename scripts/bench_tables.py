@@ -1,13 +1,13 @@
-"""Measure the commands that need no cluster: filter, split and export of a million rows, and how soon they are there.
+"""Measure the commands that need no cluster: filter, split and export of a million rows, and their start-up time.
 
 ``scripts/test`` makes .venv; then ``.venv/bin/pip install -c scripts/constraints.txt '.[bench]'`` and
-``.venv/bin/python scripts/bench_tables.py``. Whole processes take turns, each from
-its start to its exit: ours, and one that does the same to the same file with polars: read it, change it, write it.
+``.venv/bin/python scripts/bench_tables.py``. Whole processes take turns, each measured from its start to its exit: our
+command, and a Python process that reads, changes and writes the same file with polars.
 
 - ``filter``: a tenth of the topics; ``split``: each topic to one of two groups; ``export``: Kafka's ``--from-file``
-- ``help``: ``--help``; ``small``: ``export`` of one row; ``bare``: a Python that does nothing
+- ``help``: ``--help``; ``small``: ``export`` of one row; ``bare``: a Python process that does nothing
 
-Prints medians, the spread, and ratios; ``--json`` keeps every run. Exit 1 where the results differ.
+It prints medians, the least and the most, and ratios; ``--json`` saves every run. Exit 1 if the results differ.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def generate(path: Path, rows: int) -> None:
 
 
 def commands(folder: Path, verb: str) -> dict[str, list[str]]:
-    """Return ours and polars' process for a verb; each writes ``ours.csv`` or ``polars.csv``."""
+    """Return our process and polars' process for a verb; they write ``ours.csv`` and ``polars.csv``."""
     source, spec = folder / "snapshot.csv", folder / "split.toml"
     more = {"filter": ["--topic", "topic-*7"], "split": ["--spec", str(spec)], "export": []}[verb]
     out = ["-o", str(folder / "ours.csv"), "--force"]
@@ -67,7 +67,7 @@ def commands(folder: Path, verb: str) -> dict[str, list[str]]:
 
 
 def check_same(folder: Path, verb: str, rows: int) -> None:
-    """Exit 1 where both files do not have the same groups, topics, partitions and offsets in the same order."""
+    """Exit 1 unless both files have the same groups, topics, partitions and offsets in the same order."""
     import polars
 
     wanted = {"filter": rows // 10}.get(verb, rows)
@@ -85,7 +85,7 @@ def check_same(folder: Path, verb: str, rows: int) -> None:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description="Measure filter, split and export against polars.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=5)
@@ -103,7 +103,7 @@ def main() -> None:
             "small": [*ours, "export", str(folder / "one.csv"), "-o", "-"],
             "bare": [sys.executable, "-c", "pass"],
         }
-        for turn in range(options.runs + 1):  # the first warms files up, and is left out
+        for turn in range(options.runs + 1):  # the first turn warms files up and does not count
             each = {name: run(command) for name, command in single.items()}
             for verb in _POLARS:
                 for who, command in commands(folder, verb).items():

@@ -1,8 +1,8 @@
 """Compare our decoding of the offsets topic with Kafka's own: ``scripts/check_offsets_log.py [COMMITS]``.
 
-On a sandbox of its own, that many offsets (200,000 unless said) are committed by several groups, in transactions as
-well, some of which are aborted, and a group is deleted. Then every record is decoded by us, in Spark, and printed by
-Kafka's ``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
+On a sandbox of its own, several groups commit this many offsets (default: 200,000), and more in transactions, some of
+which are aborted; then one group is deleted. Every record is decoded by us, in Spark, and printed by Kafka's
+``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LONG = "y" * 4000
 
 
 def main() -> int:
-    """Return 0 where both say the same of every record."""
+    """Return 0 if both decode every record alike, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Compare our decoding of the offsets topic with Kafka's own.")
     parser.add_argument("commits", type=int, nargs="?", default=200_000, help="how many offsets (default: 200000)")
     commits = parser.parse_args().commits
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def compare(sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str) -> dict[str, tuple[int, int, int]]:
-    """Return how many offset commits we decode at each isolation level, how many Kafka does, and how many differ."""
+    """Return by isolation level how many offset commits we decode, how many Kafka does, and how many differ."""
     _land(sandbox.bootstrap_servers, folder)
     raw = spark.read.schema(RAW).parquet(str(folder))
     found = {}
@@ -80,7 +80,7 @@ def compare(sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str) -
 
 
 def commit(servers: str, commits: int) -> None:
-    """Commit so many offsets, some of them as seldom happens."""
+    """Commit this many offsets, also with unusual metadata and in transactions; delete one of the groups."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(60)
     numbers = itertools.count()
@@ -89,13 +89,13 @@ def commit(servers: str, commits: int) -> None:
         Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}) for group in groups
     ]
     for consumer in consumers:
-        consumer.committed([TopicPartition("orders", 0)], 60)  # until Kafka has made its offsets topic
+        consumer.committed([TopicPartition("orders", 0)], 60)  # waits until Kafka has made its offsets topic
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "check"})
     producer.init_transactions(60)
     for batch in range(commits // _PARTITIONS):
         consumer = consumers[batch % _GROUPS]
         long = batch % 60 == 59
-        size, metadata = (100, _LONG) if long else (_PARTITIONS, _METADATA[batch % 5])  # a request must fit
+        size, metadata = (100, _LONG) if long else (_PARTITIONS, _METADATA[batch % 5])  # so that a request fits
         for start in range(0, _PARTITIONS, size):
             offsets = [
                 TopicPartition("orders", number, next(numbers), metadata) for number in range(start, start + size)
@@ -121,7 +121,8 @@ def _land(servers: str, folder: Path) -> None:
 
 
 def _printed(sandbox: Sandbox, level: str) -> list[tuple[object, ...]]:
-    # It ends when nothing came for so long. Its own group's records come along, so it can't be told how many there are.
+    # The tool ends when no record came for this time. It cannot be given a count, because the log also has the records
+    # of its own group.
     arguments = ["--topic", OFFSETS_TOPIC, "--from-beginning", "--isolation-level", level, "--timeout-ms", "15000"]
     arguments += ["--formatter", "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"]
     done = sandbox.run_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, timeout=600)
@@ -129,7 +130,7 @@ def _printed(sandbox: Sandbox, level: str) -> list[tuple[object, ...]]:
 
 
 def _documents(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON documents, which the formatter writes one behind the other."""
+    """Yield the JSON documents, which the formatter writes without a separator."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         document, at = decoder.raw_decode(text, at)

@@ -1,10 +1,10 @@
-"""Migrations with a fault each, on three brokers: ``.venv/bin/python scripts/fault_campaign.py --runs 200 --seed 1``.
+"""Run migrations with a fault each on 3 brokers: ``.venv/bin/python scripts/fault_campaign.py --runs 200 --seed 1``.
 
-Each run takes a seed, which gives its fault and its moment; the seeds are those from ``--seed`` on. Each failing run is
-printed as JSON, and at the end a line that sums up. Exit 1 where a run failed. ``--json`` keeps every run.
+A run's seed gives its fault and the moment of the fault; the seeds count up from ``--seed``. Each failing run is
+printed as JSON, and a summary at the end. Exit 1 if a run failed. ``--json`` saves every run.
 
-What a run is and what must hold after it: ``tests/support/campaign.py``. A seed fixes what is done and when by the
-command's steps; how brokers and processes then interleave is theirs, as it is in production.
+``tests/support/campaign.py`` describes a run and what must hold after it. A seed fixes the actions and their order by
+the command's steps. Brokers and processes interleave freely, as in production.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the runs are those of the test suite
+sys.path.insert(0, str(Path(__file__).parents[1]))  # because the runs are in the test suite
 
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
@@ -31,7 +31,7 @@ _RUNS_A_CLUSTER = 25
 
 
 def main() -> int:
-    """Return 0 where every run holds."""
+    """Return 0 if every run holds, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Migrations with a fault each, on three brokers.")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="the first one")

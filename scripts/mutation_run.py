@@ -1,11 +1,12 @@
 """Change the code of planning/ and migration/ in small ways, and list the changes that no fast test notices.
 
-Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [PATTERN...]``. A pattern is that of a
-function: ``'migrate_groups.planning.checks.*'``; without one all functions are changed, which takes hours on two cores.
+Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [PATTERN...]``. A pattern matches
+functions: ``'migrate_groups.planning.checks.*'``. Without one all functions are changed, which takes hours on two
+cores.
 
 mutmut makes the changes in a copy, ``mutants/``, and runs the tests that reach the changed function: tests/unit and the
-part of tests/contract that needs no broker. A run that was stopped is resumed; remove ``mutants/`` to begin anew. What
-it takes from pyproject.toml stands there under ``tool.mutmut``.
+part of tests/contract that needs no broker. An interrupted run is resumed; remove ``mutants/`` to start anew. Its
+settings are in pyproject.toml under ``tool.mutmut``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-# The exit codes of a changed program's tests, as mutmut keeps them; every other one is a failed test.
+# mutmut's exit codes for a changed program; any other code means that a test failed.
 _SURVIVED, _NO_TESTS, _NOT_RUN = 0, 33, None
 
 
 def main() -> int:
-    """Run, and show each surviving change as a diff; return 1 where there is one."""
+    """Run mutmut and print each surviving change as a diff; return 1 if there is one."""
     parser = argparse.ArgumentParser(description="Change the code, and list the changes that no fast test notices.")
     parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="of functions (default: all)")
     parser.add_argument("--processes", type=int, default=2, help="how many changes are tested at once (default: 2)")

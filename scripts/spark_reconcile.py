@@ -1,4 +1,4 @@
-"""What spark-submit runs; the package comes along as a zip in --py-files."""
+"""Run reconcile by spark-submit; --py-files has the package as a zip."""
 
 import sys
 

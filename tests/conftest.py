@@ -1,4 +1,4 @@
-"""One real Kafka for the whole run. Without Java, or a network for the first run, tests fail: none is skipped."""
+"""One real Kafka for the whole run. Without Java, or a network on the first run, tests fail; they are not skipped."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from tests.support.broker_world import wait_for_coordinators
 
 pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
-# A shell that starts this run in the background has Ctrl-C ignored, in every process that a test starts as well.
+# A shell that starts this run in the background makes it ignore Ctrl-C, and every process that a test starts inherits
+# this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes is the machine's matter, and what else runs there.
+# Examples have no deadline, because their duration depends on the machine and its load.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--kafka 3.9.1``: the brokers of this run."""
+    """Add ``--kafka 3.9.1``, the Kafka version of this run's brokers."""
     parser.addoption("--kafka", default=DEFAULT_VERSION, metavar="VERSION", help="the version of Kafka to test with")
 
 
 def pytest_configure() -> None:
-    """Fork the second client's process, too, which the tests start hundreds of times."""
+    """Have the second client's process forked, because the tests start it hundreds of times."""
     vars(witness)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
@@ -49,7 +50,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, by name and with the reason, what the brokers of this run can't do: ``needs_kafka("4.0", why)``."""
+    """Skip tests that need a newer Kafka than this run's, with their reason: ``needs_kafka("4.0", why)``."""
     version = config.getoption("--kafka")
     for item in items:
         for mark in item.iter_markers("needs_kafka"):
@@ -77,9 +78,9 @@ def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
 
 @pytest.fixture(scope="session")
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A running Kafka that all tests share: each names its own groups and topics.
+    """A running Kafka that all tests share; each test uses its own groups and topics.
 
-    Its log cleaner looks for work five times a second, where the default is every 15 s.
+    Its log cleaner looks for work every 200 ms in place of the default 15 s, so that tests of compaction are fast.
     """
     with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)

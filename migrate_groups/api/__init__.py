@@ -1,1 +1,1 @@
-"""What `import migrate_groups` offers: docs/python.md shows it."""
+"""The Python API that `import migrate_groups` offers (docs/python.md)."""

@@ -1,4 +1,4 @@
-"""Open the clients of a cluster, and close them."""
+"""Open and close the Kafka clients that the API and the command line use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicRea
 
 @contextmanager
 def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
-    """Yield a reader, which has no method that writes."""
+    """Yield a reader. It has no method that writes."""
     with (
         _second_client(config) as second,
         closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
@@ -26,7 +26,7 @@ def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
 
 @contextmanager
 def open_writer(config: ClientConfig) -> Iterator[Clients]:
-    """Yield a writer, and the second client that reads back after it."""
+    """Yield a writer and the second client, which reads back what the writer wrote."""
     with (
         _second_client(config) as second,
         closing(KafkaPythonWriter(config, describe_members=second.describe_group)) as writer,
@@ -37,7 +37,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a reader, and a reader of the offsets topic's log."""
+    """Yield a reader, and a reader of the log of ``__consumer_offsets``."""
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield reader, topic
@@ -51,5 +51,5 @@ def _second_client(config: ClientConfig) -> Iterator[SecondClient]:
 
 
 def _quiet_clients() -> None:
-    """Keep kafka-python from telling every retry to the root logger: what matters of it is in the error at the end."""
+    """Keep kafka-python from logging every retry, because the error that is raised at the end says what matters."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

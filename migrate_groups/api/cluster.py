@@ -1,4 +1,4 @@
-"""A cluster, and the verbs on it, for programs."""
+"""Connect to a cluster and read, plan, write and undo from a program."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def connect(
     events: Events | None = None,
     clock: Clock | None = None,
 ) -> Cluster:
-    """Return a cluster, connected to when it is first asked.
+    """Return a cluster. It connects when its first method is called.
 
     Args:
-        bootstrap_servers: ``host:port[,host:port…]``; empty: ``bootstrap.servers`` of the properties.
-        command_config: a client.properties as Kafka's own tools take it.
-        properties: such properties; they win over those of the file.
+        bootstrap_servers: ``host:port[,host:port…]``; if empty, ``bootstrap.servers`` of the properties.
+        command_config: the path of a client.properties file for Kafka's own tools.
+        properties: the same properties as a mapping. They override the properties of the file.
         timeout: seconds that one request may take, retries included.
-        events: is told what goes on, and asked before each write; none: nothing is told, and every write agreed to.
-        clock: for tests.
+        events: gets the progress, and must agree to each write. If None, every write is agreed to without a question.
+        clock: the clock to use; None is the clock of this machine. Tests pass their own.
 
     Raises:
-        UsageError: no bootstrap server, or one that is not ``host:port``.
-        InvalidInput: a property that can't be used. No message quotes a secret.
+        UsageError: there is no bootstrap server, or one is not ``host:port``.
+        InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
     """
     given: dict[str, str] = {}
     if command_config is not None:
@@ -73,10 +73,11 @@ def connect(
 
 
 class Cluster:
-    """The verbs on a cluster, each as safe as the command of its name; close it, or use it in a ``with`` block.
+    """A Kafka cluster. Each method has the checks of the command of the same name.
 
-    What looks is handed a client that has no method that writes. Every method raises `ClusterUnavailable` where the
-    cluster does not answer in time, and `NotAuthorized` where it refuses. Not to be used by several threads at once.
+    Close it, or use it in a ``with`` block. Do not use it from several threads at once. Methods that only read use a
+    client that has no method that writes. Every method raises `ClusterUnavailable` if the cluster does not answer in
+    time, and `NotAuthorized` if it refuses the principal.
     """
 
     def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
@@ -92,28 +93,29 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; the next question opens new ones."""
+        """Close the connections. The next method call opens new ones."""
         self._reader = self._clients = None
         self._opened.close()
 
-    # ObservedGroup
+    # Read
 
     def list(self) -> Sequence[GroupListing]:
-        """Return all groups that this principal may describe, sorted by name, of whatever type."""
+        """Return all groups of every type that this principal may describe, sorted by name."""
         return self._look().list_groups()
 
     def describe(self, *groups: str) -> Mapping[str, GroupDescription]:
-        """Return the description of each of these groups; one that does not exist is ``Dead``.
+        """Return the description of each of these groups. The state of a group that does not exist is ``Dead``.
 
-        Raises `Refused` where what a member sent is not Kafka's consumer protocol.
+        Raises `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol.
         """
         return self._look().describe_groups(groups)
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:
-        """Return the committed offsets of groups, live or not, with log start and end offsets.
+        """Return the committed offsets of groups with log start and log end offsets. The groups may have members.
 
-        ``time_lag``: with the timestamp of each partition's oldest unread record. Raises `GroupNotFound`; `Refused` for
-        a share group, and while a transaction with offsets is pending.
+        time_lag: add the timestamp of each partition's oldest unread record.
+
+        Raises `GroupNotFound`; `Refused` for a share group, and while a transactional commit is pending.
         """
         taken = take.take_snapshot(self._look(), groups, self._clock)
         return Snapshot(with_time_lag(self._look(), taken).snapshot if time_lag else taken)
@@ -121,11 +123,14 @@ class Cluster:
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return these partitions set to a target; the rows claim no source group. Writes nothing.
+        """Return the partitions of a snapshot with offsets at ``target``. The rows name no group. Writes nothing.
 
-        past_end: what a partition gets that has no record at or after the time. Raises `InvalidInput` where a partition
-        stands for several groups; `Refused` where a topic is another one since, or with ``strict`` where the target
-        can't be met exactly.
+        past_end: what to do for a partition without a record at or after the time: use the log end offset (``end``),
+        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if an offset is not exactly the
+        one asked for.
+
+        Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
+        since the snapshot, or a partition has no leader.
         """
         found = rewind.rewind(self._look(), snapshot.table, target, self._clock, past_end=past_end, strict=strict)
         return Snapshot(found.snapshot)
@@ -138,20 +143,22 @@ class Cluster:
         timeout: float = math.inf,
         progress: Callable[[watch.WatchProgress], None] = lambda progress: None,
     ) -> watch.WatchProgress:
-        """Return once a group has reached the log end offsets noted in ``until``, or those of now.
+        """Return once a group has reached the log end offsets in ``until``, or if it is None, the current ones.
 
-        Raises `Refused` when ``timeout`` seconds are over; `GroupNotFound`; `InvalidInput` where no end is noted.
+        ``progress`` is called once a second. Raises `Refused` after ``timeout`` seconds, or if a topic is deleted;
+        `GroupNotFound`; `InvalidInput` if the snapshot has no row, log end offset or committed offset for the group.
         """
         noted = (until or self.snapshot(group)).table
         spans = watch.goals(noted, group).spans
         return watch.watch(self._look(), group, spans, self._clock, progress, timeout=timeout)
 
-    # Write offsets of a snapshot
+    # Write the offsets of a snapshot
 
     def plan(self, snapshot: Snapshot, *, to_groups: Sequence[str] = (), options: WriteOptions | None = None) -> Plan:
         """Return what `apply` would write, with the verdict of every check. Writes nothing.
 
-        Raises `UsageError` where the rows name no group and ``to_groups`` neither, or more than one.
+        Raises `UsageError` if the target group is named neither by the rows nor by ``to_groups``, or if ``to_groups``
+        names several; `InvalidInput` if the rows are the target group's own snapshot and ``options.restore`` is false.
         """
         wanted = _application(snapshot, to_groups, options)
         plan = applying.plan_application(self._look(), wanted, ReceiptFile(None), self._events)
@@ -166,13 +173,14 @@ class Cluster:
         to_groups: Sequence[str] = (),
         options: WriteOptions | None = None,
     ) -> WriteResult | None:
-        """Write offsets: planned, checked, planned again beside the write, read back by two clients, watched.
+        """Write offsets: plan, check, plan again right before the write, write, read back with both clients, watch.
 
-        A `PlannedWrite` is written exactly as it is, or refused as stale. ``receipt``: a file; the same call goes on
-        from it. Returns None where this was done before and the target groups have started.
+        A `PlannedWrite` is written exactly as it is, or refused as stale. ``receipt`` is a file: the same call with it
+        resumes an interrupted run. Returns None if an earlier run wrote these offsets and the target groups have
+        started.
 
-        Raises `Refused` where a check forbids the write: nothing was written; `PartlyApplied` where not every partition
-        is confirmed, or the source group moved.
+        Raises `Refused` if a check forbids the write: then nothing was written; `PartlyApplied` if not every partition
+        is confirmed, or if the source group moved.
         """
         if isinstance(what, PlannedWrite):
             if to_groups or options:
@@ -189,7 +197,7 @@ class Cluster:
     def plan_migrate(
         self, split: Split | Path, *, run_dir: Path, options: WriteOptions | None = None
     ) -> PlannedWrite | None:
-        """Return the provisional plan of `migrate`, None where this run is over. Writes nothing."""
+        """Return the provisional plan of `migrate`, or None where `migrate` returns None. Writes nothing."""
         wanted = _migration(split, run_dir, options)
         prepared = migrate.plan_migration(self._look(), wanted, self._clock, self._events)
         return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
@@ -204,17 +212,17 @@ class Cluster:
         hold: bool = False,
         approved: Path | None = None,
     ) -> WriteResult | None:
-        """Do the whole cut-over: plan, wait for the stop, read, write, read back by two clients, watch.
+        """Do the whole cut-over: plan, wait until the source group stops, write, read back with both clients, watch.
 
         Args:
-            split: a `Split`, or a spec file.
-            run_dir: a folder for what a review, a way back or a proof needs later; the same call goes on from it.
-            options: None: those of the spec file, or the default ones.
+            split: a `Split`, or the path of a spec file.
+            run_dir: the run directory. The same call with it resumes an interrupted run.
+            options: None uses the options of the spec file, or the defaults.
             wait: seconds that the source group has to stop.
-            hold: keep every other client out of the stopped group until the guard is over.
+            hold: keep every other client out of the stopped source group until the guard is over.
             approved: the file of the plan that was reviewed.
 
-        Returns None where this was done before and the target groups have started. Raises as `apply`.
+        Returns None if an earlier run handed over and the target groups have started. Raises as `apply`.
         """
         wanted = _migration(split, run_dir, options, wait=wait, hold=hold, approved=approved)
         outcome = migrate.migrate(self._write(), wanted, self._clock, self._events)
@@ -229,10 +237,10 @@ class Cluster:
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
-        """Restore what was there before a write. ``receipt``: the file, or the run directory.
+        """Restore the committed offsets from before a write. ``receipt`` is the file, or the run directory.
 
-        Returns None where it was done before. Raises `Refused` where a target group has started or the record of the
-        run forbids it; and as `apply`.
+        Returns None if this was done before. Raises `Refused` if a target group has started or the receipt forbids it;
+        and as `apply`.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
@@ -241,9 +249,10 @@ class Cluster:
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
     def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
-        """Move the source group forward to where the target groups are, once all of them have stopped.
+        """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
 
-        ``wait``: seconds that they have for it. Returns None where it was done before. Raises as `rollback`.
+        ``wait`` is the seconds that the target groups and the source group have to stop. Returns None if this was done
+        before. Raises `Refused` if the receipt forbids it; and as `apply`.
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
@@ -252,9 +261,9 @@ class Cluster:
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt)
 
     def delete_offsets(self, receipt: Path) -> WriteResult | None:
-        """Delete the moved topics' offsets from the source group, so that its lag is true.
+        """Delete the offsets of the moved topics from the source group, so that its lag no longer counts them.
 
-        Returns None where it was done before. Raises as `rollback`.
+        Returns None if this was done before. Raises `Refused` if the receipt forbids it; and as `apply`.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt)
 
@@ -297,7 +306,7 @@ def _migration(
 
 
 def _checked(execution: Execution | None, file: ReceiptFile) -> WriteResult | None:
-    """Return what became of a write. Raises `PartlyApplied`."""
+    """Return the result of a write, or None if there was none. Raises `PartlyApplied`."""
     if execution is None or file.path is None:
         return None
     outcome = result_of(execution, file)

@@ -1,4 +1,4 @@
-"""Reconciliation for programs."""
+"""Reconcile from a program: compare offsets and lag before and after a migration."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ def reconcile(
     quarantine: Path | None = None,
     spark: SparkSession | None = None,
 ) -> Reconciliation:
-    """Compare offsets and lag before and after, with Spark; it does not raise where partitions differ: see ``clean``.
+    """Compare offsets and lag before and after with Spark. Partitions that differ do not raise: see ``clean``.
 
     Args:
-        before: a run directory of `migrate` alone; or snapshots: files, folders or globs, also remote ones.
-        after: snapshots of the target groups.
-        split: needed where ``before`` is of the source group.
+        before: one run directory of `migrate`, or snapshots: files, folders or globs, also remote ones.
+        after: snapshots of the target groups. A run directory needs none if its write was read back whole.
+        split: the split, needed if ``before`` holds the snapshot of the source group.
         output: a new folder for the tables.
-        quarantine: a new folder for rows that can't be right; without it one stops the job.
-        spark: a session; none: one on this machine, which ends with the call.
+        quarantine: a new folder for invalid rows. Without it, an invalid row stops the job.
+        spark: a Spark session. If None, a local session is started, and stopped at the end of the call.
 
     Raises:
-        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared.
-        MissingDependency: Spark or Java is not there.
-        Refused, Undetermined: there is nothing to judge of a run directory.
+        UsageError: a side is missing, or a run directory is combined with ``split`` or further snapshots.
+        InvalidInput: a file can't be read or is invalid, or the sides can't be compared.
+        MissingDependency: Spark or Java is not installed.
+        Refused, Undetermined: the run of the run directory has nothing to judge, or has not finished.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping

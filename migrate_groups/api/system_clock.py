@@ -1,4 +1,4 @@
-"""The machine's clock."""
+"""The clock of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """`Clock` of this machine."""
+    """The `Clock` of this machine."""
 
     def now(self) -> datetime:
         """See `Clock.now`."""

@@ -1,6 +1,6 @@
-"""The command line's entry: whatever ends a command becomes one line and an exit code.
+"""The entry point of the command line: every end of a command becomes one line and an exit code.
 
-It imports nothing slow: Ctrl-C may come while the commands are still being imported.
+It imports nothing slow, because Ctrl-C may come while the commands are still being imported.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from migrate_groups.cli import streams, written
 from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError
 from migrate_groups.text import brief
 
-# Garbage is collected less often: it took a fifth of a cut-over of 10,000 partitions
+# Garbage is collected less often, because collecting it took a fifth of a cut-over of 10,000 partitions
 # (docs/kafka-behaviour.md#other-libraries).
 _COLLECTED = (1_000_000, 20, 100)
-_INTERRUPTED = 130  # also what Typer makes of Ctrl-C, without a word
+_INTERRUPTED = 130  # Typer returns it for Ctrl-C, too, without a message
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
     """Run a command. An error is one line on stderr and its own exit code; only a bug shows a traceback (exit 1).
 
-    SIGTERM (Kubernetes, CI) and SIGHUP (a terminal that is gone) do what Ctrl-C does.
+    SIGTERM (Kubernetes, CI) and SIGHUP (the terminal was closed) do what Ctrl-C does.
     """
     try:
         for number in _STOPS:
-            if signal.getsignal(number) is signal.SIG_DFL:  # not so under nohup
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and this must stay so
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
         streams.open_streams()
@@ -38,7 +38,7 @@ def main() -> None:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
         _ignore_stops()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever presses Ctrl-C again is tired of waiting
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends the process at once
         sys.stderr.write(f"interrupted; {written.told_by.get() or 'nothing was written to the cluster'}\n")
     sys.exit(code)
 
@@ -52,15 +52,16 @@ def _run() -> int:
     except MigrateGroupsError as error:
         sys.stderr.write(f"error: {brief(str(error))}\n")
         return error.exit_code
-    except SystemExit as end:  # the end of every command for Typer
+    except SystemExit as end:  # because Typer ends every command with it
         return int(end.code or 0)
     return 0
 
 
 def _heard(code: int) -> int:
-    """Return the exit code, and say it where stdout could not be written whole: a document that is not is a failure.
+    """Return the exit code, and report a stdout that could not be written completely.
 
-    Not after a write to the cluster: then its outcome is what counts. A reader that has left needs no word.
+    An incomplete document is a failure, except after a write to the cluster, because then the write's outcome counts. A
+    closed pipe gets no message, because its reader has left on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:
@@ -72,7 +73,7 @@ def _heard(code: int) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Interrupt, once: `timeout` and a shell that is gone send theirs twice, and a hold is still to be released."""
+    """Interrupt once, because `timeout` and a closed shell send the signal twice, and a hold must still be released."""
     _ignore_stops()
     raise KeyboardInterrupt
 

@@ -21,7 +21,7 @@ _INSTEAD = {"request.timeout.ms": "--timeout", "default.api.timeout.ms": "--time
 
 
 class Connection(NamedTuple):
-    """What a command was told about how to reach the cluster, as on the command line."""
+    """How to reach the cluster, as given on the command line."""
 
     bootstrap_server: str | None
     command_config: Path | None
@@ -29,7 +29,7 @@ class Connection(NamedTuple):
     timeout: str
 
     def config(self) -> ClientConfig:
-        """Return the settings of both clients, and say on stderr which properties mean nothing here.
+        """Return the settings of both clients, and warn on stderr about properties that are not used.
 
         Raises `UsageError` and `InvalidInput`.
         """
@@ -48,16 +48,16 @@ class Connection(NamedTuple):
         except UsageError:
             if self.bootstrap_server or not servers:
                 raise
-            raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # its value stays unsaid
+            raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # the value is not shown
 
     def _given(self) -> dict[str, str]:
-        """Return all properties: those of the file, overruled by the environment's, overruled by the options'."""
+        """Return all properties: the file's, overridden by the environment's, overridden by those of ``--property``."""
         from migrate_groups.files.read import read_bytes
         from migrate_groups.kafka.credentials.client_properties import parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
-            # Java reads these files as ISO 8859-1, whatever they were written in.
+            # Java reads these files as ISO 8859-1, whatever their encoding.
             given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
         if text := os.environ.get(_PROPERTIES):
             given |= parse_properties(text, _PROPERTIES)
@@ -88,7 +88,7 @@ def open_reader(connection: Connection) -> Iterator[GroupReader]:
 
 @contextmanager
 def open_writer(connection: Connection) -> Iterator[Clients]:
-    """Yield a writer and the second client that reads back after it."""
+    """Yield a writer, and the second client that reads back what it wrote."""
     from migrate_groups.api import clients
 
     with clients.open_writer(connection.config()) as opened:

@@ -1,4 +1,4 @@
-"""Where the command line talks: stdout is data, stderr is talk; files and pipes; the clock."""
+"""What the command line prints, asks, loads and saves: data goes to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.snapshots.snapshot import Snapshot
 
-# Not a terminal: nothing is cut to eighty columns, so that a pull request or a log shows whole names.
+# The width if the output is no terminal: not eighty columns, so that a pull request or a log shows whole names.
 _WIDE = 200
 
 
 def talk(*lines: RenderableType) -> None:
-    """Say something to the person, on stderr."""
+    """Print messages on stderr."""
     _print(sys.stderr, lines)
 
 
 def show(*lines: RenderableType) -> None:
-    """Print data, on stdout."""
+    """Print data on stdout."""
     _print(sys.stdout, lines)
 
 
 def confirm(question: str) -> bool:
-    """Ask on stderr, and return the answer. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`, as they do elsewhere."""
+    """Ask on stderr, and return the answer. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`."""
     try:
         return typer.confirm(question, err=True)
     except typer.Abort:
-        sys.stderr.write("\n")  # the question's line has not ended
+        sys.stderr.write("\n")  # ends the line of the question
         raise KeyboardInterrupt from None
 
 
@@ -48,7 +48,7 @@ def load_table(path: Path) -> Snapshot:
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Check before any work that the output can be written. Raises `InvalidInput` or `UsageError`."""
+    """Check that the output can be written, before any work is done. Raises `InvalidInput` or `UsageError`."""
     if str(path) == "-":
         return
     from migrate_groups.files.safe_write import check_writable
@@ -73,20 +73,24 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    # Text is shown as it is: a group may be named app[prod], or have a newline in its name.
+    # Rich must not take text for markup, and a line must stay one line, because a group may be named app[prod], or have
+    # a newline in its name.
     lines = tuple(Text(one_line(line)) if isinstance(line, str) else line for line in lines)
     if stream.isatty():
         Console(file=stream, highlight=False).print(*lines, sep="\n")
         return
     plain = Console(file=io.StringIO(), highlight=False, width=_WIDE, color_system=None)
     plain.print(*lines, sep="\n")
-    # Rich fills its columns with spaces, which a log or a pull request would show as changes.
+    # Rich fills its columns with trailing spaces; they are removed, because a pull request would show them as changes.
     stream.write("".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines()))  # type: ignore[attr-defined]
     stream.flush()
 
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Say it where topics may be hidden from this principal: Kafka leaves them out of its answers, silently."""
+    """Warn if topics may be hidden from this principal, because Kafka leaves them out of its answers silently.
+
+    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    """
     from migrate_groups.planning.checks.permission import OFFSETS, hidden
 
     if hidden(reader.permissions([OFFSETS])):

@@ -1,4 +1,4 @@
-"""The person at the command line: what a use case tells is shown, what it asks is asked."""
+"""The person at the command line: shows what a use case reports, and asks its questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _SAY_AGAIN = 15.0
 class Person:
     """`Events` of the command line.
 
-    yes: every plan is agreed to. output_format, plan_out and force: how a plan is shown, and where it is saved.
+    yes: agree to every plan without a question. output_format: how a plan is shown. plan_out: the file in which it is
+    saved. force: replace that file.
     """
 
     yes: bool = False
@@ -38,44 +39,44 @@ class Person:
     _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
 
     def check_can_be_asked(self) -> None:
-        """Raise `UsageError` where stdin is not a terminal and ``--yes`` was not passed."""
+        """Raise `UsageError` if stdin is not a terminal and ``--yes`` was not passed."""
         if not (self.yes or sys.stdin.isatty()):
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Show the plan on stdout, and save it where that was asked for."""
+        """Show the plan on stdout, and save it if ``plan_out`` is set."""
         show_plan(plan, rows, self.output_format, self.plan_out, force=self.force)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Ask on stderr."""
+        """Ask on stderr whether to write, unless ``yes`` is set."""
         return self.yes or confirm(f"Write {counted(len(plan.to_write()), 'offset')}?")
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Say who still consumes, at each change, and once more every `_SAY_AGAIN` seconds."""
+        """Print on stderr why groups still run: at each change, and otherwise every `_SAY_AGAIN` seconds."""
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
             talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Remember it for whoever interrupts this process."""
+        """Keep ``told_by`` for the message that `main` prints on an interrupt."""
         written.told_by.set(told_by)
 
     def read_back(self, verb: Verb) -> None:
-        """Say that the new groups may start, after a hand-over."""
+        """Print that all is written and read back and, after a hand-over, that the target groups may start."""
         from migrate_groups.planning.run_states import Verb
 
         talk("written and read back" + (": START THE NEW GROUPS NOW" if verb is Verb.HAND_OVER else ""))
 
     def said(self, line: str) -> None:
-        """Say it on stderr."""
+        """Print the line on stderr."""
         talk(line)
 
 
 def show_result(outcome: WriteResult, *, apart: bool = False) -> None:
-    """Show what became of every partition, on stderr where stdout is a document (``apart``). Raises `PartlyApplied`."""
+    """Show the outcome of every partition, on stderr if stdout is a document (``apart``). Raises `PartlyApplied`."""
     from migrate_groups.show import terminal
 
     talk(f"receipt: {outcome.path}")

@@ -1,4 +1,4 @@
-"""A plan on the command line: what it is made from, how it is shown, where it is saved."""
+"""Plans on the command line: reads what a plan is made from, shows a plan, and saves it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ SecondClientOption = Annotated[
 ]
 
 Rows = Callable[[], "Iterable[Row]"]
-"""Returns the rows that a plan was made from, which a table does without."""
+"""Returns the rows that a plan was made from; called only if the plan is shown or saved as JSON."""
 
 
 def read_application(
     file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool
 ) -> ApplyRequest:
-    """Return what to plan from a snapshot or a saved plan; ``given`` are options, None where they were not.
+    """Return the request that a snapshot or a saved plan makes. ``given``: the options, None if not passed.
 
-    Raises `InvalidInput`; `UsageError` where an option contradicts the saved plan, which is applied as reviewed.
+    Raises `InvalidInput`; `UsageError` if an option contradicts the saved plan, which is applied as reviewed.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import WriteOptions
@@ -68,7 +68,7 @@ def read_application(
             option = name.replace("_", "-")
             reviewed = getattr(saved.plan.options, name)
             raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
-    if saved.plan.options.uncommitted == "latest":  # a plan of migrate's: rows alone don't say who was on a topic when
+    if saved.plan.options.uncommitted == "latest":  # only from migrate: rows don't say when a topic had members
         raise UsageError(
             f"{file} has uncommitted = latest, the log end from when a member was last seen on the topic, which only "
             "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted earliest or leave"
@@ -77,7 +77,10 @@ def read_application(
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
-    """Check before any work that the plan can be saved. Raises `InvalidInput` or `UsageError`."""
+    """Check the options, and that the plan can be saved, before any work is done.
+
+    Raises `InvalidInput` or `UsageError`.
+    """
     if detailed and not dry_run:
         raise UsageError("--detailed-exitcode goes with --dry-run")
     if path is None:
@@ -90,7 +93,7 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 
 
 def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
-    """Raise `Refused` where a check refuses; with ``detailed``, exit with 10 where there is something to write."""
+    """Raise `Refused` if a check refuses; with ``detailed``, exit with 10 if there is something to write."""
     from migrate_groups.migration.prepare import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
@@ -99,7 +102,7 @@ def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
 
 
 def show_plan(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
-    """Save the plan where ``plan_out`` says, and print it on stdout."""
+    """Save the plan to ``plan_out``, if given, and print it on stdout."""
     if plan_out is not None:
         from migrate_groups.files.runs import plan_json
         from migrate_groups.files.safe_write import write_whole
@@ -134,7 +137,7 @@ def _saved_plan(file: Path) -> PlanFile | None:
 
     if file.suffix.lower() == ".json":
         return plan_json.load(file)
-    # Without reading it: a snapshot on stdin is read by whoever knows its formats.
+    # Peeks without reading, because `load_table` reads stdin if it has a snapshot.
     if str(file) == "-" and cast("BufferedReader", sys.stdin.buffer).peek(1)[:1] == b"{":
         return plan_json.read(sys.stdin.buffer.read(), "standard input")
     return None

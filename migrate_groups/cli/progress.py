@@ -1,4 +1,4 @@
-"""How progress is shown on stderr: bars on a terminal; elsewhere a line now and then, or none."""
+"""Show progress on stderr: bars on a terminal; elsewhere a line now and then, or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE_SECONDS = 10.0
 
 @contextmanager
 def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
-    """Yield what is to be told of each look at a group."""
+    """Yield a function that shows the progress of a watched group; call it after each look at the group."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
             yield tell
@@ -31,7 +31,7 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield what is to be told how much of how much is done: a bar on a terminal, and nothing elsewhere."""
+    """Yield a function to call with the amounts done and in total: it draws a bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -45,7 +45,10 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
-    """Yield what is to be told of a fetch of jars: it is announced when it begins, and on a terminal drawn as a bar."""
+    """Yield a function to call with the progress of a fetch of jars.
+
+    It announces the fetch when that begins, and draws a bar on a terminal.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar

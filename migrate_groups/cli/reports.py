@@ -1,4 +1,4 @@
-"""The outcome of a reconciliation on the command line: how it is shown, where its reports are written."""
+"""The result of a reconciliation on the command line: prints it, and writes its reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUMMARY = "group_topic_summary.csv"
 
 
 def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
-    """Print the verdict on stdout; write ``report.md`` and ``report.html`` beside the tables, where there are any."""
+    """Print the verdict on stdout; if there are tables, write ``report.md`` and ``report.html`` beside them."""
     from migrate_groups.show import reconciliation, report_markdown
 
     if output_format == "json":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_spark() -> None:
-    """Raise `MissingDependency` before any work where what the extra ``spark`` has is not installed."""
+    """Raise `MissingDependency` if a package of the extra ``spark`` is not installed, before any work is done."""
     for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2"), ("platformdirs", "platformdirs")):
         if importlib.util.find_spec(module) is None:
             raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
@@ -25,10 +25,10 @@ def require_spark() -> None:
 
 @contextmanager
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Say that Spark starts, and yield its session, made for a job of so many rows; it has ended afterwards.
+    """Start Spark with a message on stderr, and yield a session for a job over ``rows`` rows; end Spark afterwards.
 
-    A process that runs Spark already (a notebook, say) keeps it: the job gets a further session there, and ``settings``
-    are not applied.
+    A process that runs Spark already, such as a notebook, keeps it: the job gets a further session there, and
+    ``settings`` are not applied.
 
     Raises as `local_session` and `readable_failures`.
     """
@@ -45,7 +45,7 @@ def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSess
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
 
-    # What Py4J tells the root logger of an interrupt is a traceback, and for nobody.
+    # Otherwise the root logger would print the traceback that Py4J logs on an interrupt.
     logging.getLogger().addHandler(logging.NullHandler())
     with interrupted_later():
         spark = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
@@ -68,10 +68,10 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
     try:
         yield spark
     except KeyboardInterrupt:
-        end_jvm()  # it is in the middle of something, and does not listen
+        end_jvm()  # because it is busy with a job, and does not react to stop()
         raise
     except Exception:
-        with suppress(Exception):  # what has failed before says more
+        with suppress(Exception):  # because the first failure says more
             spark.stop()
         raise
     spark.stop()
@@ -79,7 +79,7 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Put an interrupt off until the block is left: a JVM that PySpark was starting would run on.
+    """Delay an interrupt until the block is left, because a JVM that PySpark is starting would otherwise run on.
 
     See docs/kafka-behaviour.md#other-libraries.
     """

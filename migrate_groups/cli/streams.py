@@ -1,4 +1,4 @@
-"""stdout and stderr may be lost, by a full disk or a reader that has left: what is said never changes what is done."""
+"""Let a command go on if stdout or stderr is lost, to a full disk or a closed pipe: output never changes its work."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class Outlet(io.FileIO):
-    """Where a stream goes. Once a write has failed, ``lost`` is why, and everything goes nowhere from there on.
+    """The raw file under a stream. After a write has failed, ``lost`` is the error, and all further output is dropped.
 
-    Nothing is buffered here: what an interrupt has cut short is not said again later.
+    Nothing is buffered here, so that output which an interrupt has cut short is not printed later.
     """
 
     lost: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of it, and return how many bytes that are."""
+        """Write all of it, and return its number of bytes, also if the stream is lost."""
         whole = memoryview(data).cast("B")
         rest = whole
         try:
             while rest and self.lost is None:
                 written = super().write(rest)
-                if written is None:  # a pipe that does not block, and is full
+                if written is None:  # a full pipe that does not block
                     select.select([], [self], [])
                 rest = rest[written or 0 :]
         except OSError as error:
@@ -37,10 +37,10 @@ class Outlet(io.FileIO):
 
 
 def open_streams() -> None:
-    """Put outlets in the place of stdout and stderr; what their encoding lacks is escaped.
+    """Replace stdout and stderr by outlets, which escape characters that their encoding lacks.
 
-    Streams that this process was started without are there as well: stdin is empty, the others are lost. Those that
-    somebody has put in the place of this process's own stay.
+    Streams that this process was started without are replaced, too: stdin is empty, the others are lost. A stdout or
+    stderr that was replaced before stays.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  open as long as the process is
@@ -51,17 +51,17 @@ def open_streams() -> None:
 
 
 def stdout_lost() -> OSError | None:
-    """Return why stdout could not be written whole, None where it was."""
+    """Return why stdout could not be written completely; None if it was."""
     sys.stdout.flush()
     outlet = getattr(sys.stdout, "buffer", None)
     return outlet.lost if isinstance(outlet, Outlet) else None
 
 
 def _outlet(stream: TextIO | None) -> TextIO:
-    # Where there is none, what can't be written to takes its number, lest a file or a connection does.
+    # A missing stream gets a descriptor that can't be written to. Otherwise a file or connection would get its number.
     number = os.open(os.devnull, os.O_RDONLY) if stream is None else stream.fileno()
     return io.TextIOWrapper(
-        Outlet(number, "w", closefd=False),  # raw, as Python has it with -u
+        Outlet(number, "w", closefd=False),  # unbuffered, as with python -u
         encoding=stream.encoding if stream else "utf-8",
         errors="backslashreplace",
         line_buffering=stream is None or bool(stream.line_buffering),

@@ -1,1 +1,1 @@
-"""The whole story, told on a sandbox with real clients."""
+"""The demo: a migration from start to end on a sandbox, with real clients."""

@@ -1,8 +1,8 @@
-"""An application of the demo, as a process: it consumes topics in a group and writes down every record's id.
+"""An application of the demo as a process: it consumes topics in a group and appends each record's id to a ledger.
 
-``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...``, until SIGTERM or the end of the
-demo. What is processed is committed before the next poll, and a stop comes between two polls, so a record is processed
-once.
+``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...`` runs until SIGTERM or the end of
+the demo. It processes each record once, because it commits the records of a poll before the next poll, and stops only
+between two polls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 
 
 class Stopped:
-    """Whether SIGTERM or Ctrl-C has come, or the demo that started this process has ended."""
+    """Notices SIGTERM, Ctrl-C, and the end of the demo that started this process."""
 
     def __init__(self) -> None:
         self._parent = os.getppid()
@@ -29,7 +29,7 @@ class Stopped:
 
     @property
     def now(self) -> bool:
-        """Whether to stop."""
+        """Whether this process must stop."""
         return self._signalled or os.getppid() != self._parent
 
     def _stop(self, number: int, frame: object) -> None:
@@ -37,7 +37,7 @@ class Stopped:
 
 
 def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids; each is committed when the next one is asked for."""
+    """Yield batches of record ids. A batch is committed when the next one is requested."""
     import confluent_kafka
 
     consumer = confluent_kafka.Consumer(
@@ -50,7 +50,7 @@ def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stoppe
             "partition.assignment.strategy": "range",
         }
     )
-    # With a callback librdkafka gives partitions up inside of a poll alone, never between a record and its commit.
+    # With a callback, librdkafka revokes partitions only within a poll, so never between a record and its commit.
     consumer.subscribe(topics, on_revoke=lambda consumer, partitions: None)
     try:
         while not stopped.now:
@@ -63,9 +63,10 @@ def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stoppe
 
 
 def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids, each once it is committed.
+    """Yield batches of record ids. A batch is yielded after it is committed.
 
-    kafka-python hands out records while the group rebalances, and then refuses to commit them: they come again.
+    kafka-python returns records also during a rebalance, and then refuses to commit them. Such a batch is dropped,
+    because its records are consumed again.
     """
     from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -79,8 +80,9 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
         enable_auto_commit=False,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
-    # kafka-python 3.0.12 that leads a group before it knows a topic assigns it to nobody, and leaves it so (9 of 48
-    # starts on a busy machine): it has to know them before it joins.
+    # The topics' metadata must be known before the consumer joins. Otherwise kafka-python 3.0.12, as the leader of the
+    # group, assigns a topic that it does not know to no member, and does not correct this (9 of 48 starts on a busy
+    # machine).
     for topic in topics:
         consumer.partitions_for_topic(topic)
     consumer.subscribe(topics)
@@ -99,7 +101,7 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
 
 
 def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
-    """Append every id to the ledger, a line each, batch by batch."""
+    """Append each id to the ledger as a line, and flush after each batch."""
     with ledger.open("a", encoding="utf-8") as file:
         for ids in batches:
             file.write("".join(f"{each}\n" for each in ids))
@@ -107,7 +109,7 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 
 
 def main() -> None:
-    """Run the application that the arguments name."""
+    """Run the application that the command line arguments describe."""
     client, bootstrap, group, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]
     write_down(Path(ledger), consume(bootstrap, group, topics, Stopped()))

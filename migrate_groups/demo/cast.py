@@ -1,4 +1,4 @@
-"""Who plays in the demo: topics, applications, and the groups that they move to."""
+"""The topics, applications and target groups of the demo, and the processes that run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application: its new group has its name."""
+    """An application. ``name`` is also its target group; ``pattern`` is its topic patterns in the split spec."""
 
     name: str
     client: str
@@ -39,7 +39,7 @@ TOPICS = tuple(topic for application in APPLICATIONS for topic in application.to
 
 
 def split_toml(prefix: str = "") -> str:
-    """Return the split spec: every application to a group of its own, whose name begins with ``prefix``."""
+    """Return the split spec: a target group for each application, whose name is ``prefix`` and the application's."""
     targets = "".join(
         f'\n[[target]]\ngroup = "{prefix}{application.name}"\ntopics = [{application.pattern}]\n'
         for application in APPLICATIONS
@@ -48,7 +48,7 @@ def split_toml(prefix: str = "") -> str:
 
 
 class Stage:
-    """The processes that play. Every one is ended when the stage is left."""
+    """The producer and the applications as processes. Leaving the ``with`` block kills those that still run."""
 
     def __init__(self, bootstrap_servers: str, ledgers: Path) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -64,7 +64,7 @@ class Stage:
             process.wait()
 
     def start_producer(self) -> Path:
-        """Start producing to all topics, and return the ledger."""
+        """Start the producer for all topics, and return its ledger."""
         return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
 
     def start_application(self, application: Application, group: str) -> Path:
@@ -77,7 +77,7 @@ class Stage:
         )
 
     def stop(self, *prefixes: str) -> None:
-        """Ask all processes whose names begin so to stop, and wait until they have."""
+        """Stop all processes whose names begin with one of these prefixes, and wait until they have ended."""
         leaving = {name: process for name, process in self._running.items() if name.startswith(prefixes)}
         for process in leaving.values():
             process.send_signal(signal.SIGTERM)

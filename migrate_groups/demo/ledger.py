@@ -1,4 +1,4 @@
-"""Count records by id: what was produced against what the applications processed."""
+"""Compare the ids of the records that were produced with those that the applications processed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Records by id: produced, processed at least once, produced and never processed, processed more than once."""
+    """Counts of record ids: produced, processed at least once, produced but never processed, processed repeatedly."""
 
     produced: int
     processed: int
@@ -19,12 +19,12 @@ class Count:
 
     @property
     def clean(self) -> bool:
-        """Whether no record was skipped and none processed twice."""
+        """Whether no record was skipped and no record was processed twice."""
         return self.skipped == self.twice == 0
 
 
 def count(produced: Path, processed: Iterable[Path]) -> Count:
-    """Compare the ledger of the producer with those of the applications; an absent ledger is an empty one."""
+    """Compare the ledger of the producer with those of the applications. A missing ledger counts as empty."""
     wanted = set(read(produced))
     times = Counter(each for path in processed for each in read(path))
     return Count(
@@ -36,7 +36,7 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the ids in a ledger, in order; a line that is being written is not there yet."""
+    """Return the ids in a ledger in their order. The last line is left out while it has no line feed."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")

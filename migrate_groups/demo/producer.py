@@ -1,7 +1,7 @@
-"""The producer of the demo, as a process: numbered records to all topics, until SIGTERM.
+"""The producer of the demo as a process: numbered records to all topics, until SIGTERM or the end of the demo.
 
-``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...``. The ledger gets the id of every record that the
-broker has acknowledged.
+``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...`` appends the id of each record to the ledger once
+the broker has acknowledged the record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RECORDS_A_SECOND = 400
 
 
 def main() -> None:
-    """Produce until stopped, and flush."""
+    """Produce until the process must stop, then flush."""
     import confluent_kafka
 
     bootstrap, path, *topics = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""The whole story: an overloaded group is split while producers keep producing, and every record is counted."""
+"""Run the demo: an overloaded group is split while a producer keeps producing, and every record is counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PURE = ("split", "export", "reconcile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """How the story is told: what happens, commands as a person types them, and how far a wait has come."""
+    """The output of the demo: explanations, commands as a person types them, and the progress of a wait."""
 
     say: Callable[[str], None]
     command: Callable[[str], None]
@@ -34,14 +34,14 @@ class Telling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What became of every record, with ours and done the naive way."""
+    """The record counts of both ways: this tool (``ours``) and the naive way with Kafka's own tool."""
 
     ours: Count
     naive: Count
 
 
 class Story:
-    """Plays on a sandbox; its files are in ``folder``."""
+    """The demo on a sandbox. It writes its files to ``folder``."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, telling: Telling) -> None:
         self._sandbox = sandbox
@@ -50,7 +50,7 @@ class Story:
         self._tell = telling
 
     def play(self) -> Ending:
-        """Tell the story from the first record to the count. Raises `MigrateGroupsError` where a command fails."""
+        """Run the demo and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
         self._ledgers.mkdir()
         self._create_topics()
         with Stage(self._sandbox.bootstrap_servers, self._ledgers) as stage:
@@ -83,7 +83,7 @@ class Story:
         return old
 
     def _await_members(self) -> None:
-        """Wait for the last rebalance, so that the story's stop is the first that the applications have to survive."""
+        """Wait until each application has partitions, so that no rebalance at the start disturbs the demo."""
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.reader import KafkaPythonReader
 
@@ -176,7 +176,7 @@ class Story:
                 wait=tenacity.wait_fixed(0.5),
             )(check)
         except tenacity.RetryError as error:
-            # A record that never comes is for the count to say; applications that don't run end the story.
+            # Without ``fails`` the demo goes on, because the record count at the end shows the missing records.
             if fails:
                 raise MigrateGroupsError(f"{what}: not enough after {_SECONDS} s; see {self._ledgers}/*.log") from error
 

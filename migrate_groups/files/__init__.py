@@ -1,1 +1,1 @@
-"""Everything that touches a disk."""
+"""Read and write files: snapshots, plans, receipts, run directories, split specs."""

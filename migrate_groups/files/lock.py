@@ -1,4 +1,4 @@
-"""One run at a time: a lock beside a receipt, held from before it is read until the run ends."""
+"""Lock a receipt, so that one run at a time uses it: from before the receipt is read until the run ends."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from migrate_groups.errors import InvalidInput, Refused
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep every other run away from a file meanwhile.
+    """Lock a file against other runs while the block runs.
 
-    The lock is an empty hidden file beside it, which stays as long as the file; the lock itself ends with the process,
-    however it ends. Raises `Refused` where another run has it, `InvalidInput` where the lock can't be made.
+    The lock is held on an empty hidden file beside it. The hidden file stays where the locked file exists at the end;
+    the lock itself ends with the process, also after a crash. Raises `Refused` if another run holds the lock,
+    `InvalidInput` if the lock can't be made.
     """
     place = path.with_name(f".{path.name}.lock")
     lock = FileLock(place, timeout=0)
@@ -29,6 +30,6 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if not path.exists():  # nothing was kept, so that nothing need be found again
+        if not path.exists():  # otherwise an empty lock file would be left beside a file that was never written
             place.unlink(missing_ok=True)
         lock.release()

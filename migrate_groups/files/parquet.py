@@ -1,4 +1,4 @@
-"""Parquet files written with checksums of their pages, and read whole."""
+"""Write Parquet files with a checksum for each page, and read them whole."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from migrate_groups.errors import InvalidInput
 
 
 def write_table(table: pa.Table, file: BinaryIO) -> None:
-    """Write a table; of a page that is damaged later, a checksum tells."""
+    """Write a table with page checksums, so that `read_table` detects a page that is damaged later."""
     pq.write_table(table, file, write_page_checksum=True)
 
 
 def read_table(data: bytes, name: str) -> pa.Table:
-    """Return the table in a Parquet file. Raises `InvalidInput` where it is not whole.
+    """Return the table in a Parquet file. Raises `InvalidInput` if the file is truncated or damaged.
 
-    Without threads: where Arrow has just started them, a process that ends is aborted by them now and then, 19 times of
-    240 on a busy machine (docs/kafka-behaviour.md#other-libraries), after all its work and with another exit code.
+    Reads without threads. Otherwise Arrow's threads sometimes abort the process at its end, after all its work and with
+    another exit code (docs/kafka-behaviour.md#other-libraries).
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)
         table = file.read(use_threads=False)
-        table.validate(full=True)  # a text may be no UTF-8
+        table.validate(full=True)  # because a string column may hold bytes that are not UTF-8
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidInput(f"{name} is not a whole Parquet file: {' '.join(str(error).split())}") from error
     return table

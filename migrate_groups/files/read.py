@@ -1,4 +1,4 @@
-"""Read a whole file or look what is at a path, or say in one line why not."""
+"""Read a whole file, or find out what a path names. Errors say in one line why that failed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from migrate_groups.errors import InvalidInput
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what is in a file. Raises `InvalidInput` where it isn't there or can't be read."""
+    """Return the bytes of a file. Raises `InvalidInput` if it does not exist or can't be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no file {path}") from error
-    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
+    except (OSError, ValueError) as error:  # ValueError: the name contains a NUL
         raise InvalidInput(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def status(path: Path, *, follow: bool = True) -> os.stat_result | None:
-    """Return what is at a path, None where nothing is; ``follow``: of what a link points to, not of the link.
+    """Return the status of a path, or None if nothing exists there.
 
-    Raises `InvalidInput` where nobody can tell: a name that is too long, a folder that may not be searched.
+    follow: return the status of the file that a symbolic link points to, and not of the link itself.
+
+    Raises `InvalidInput` if this can't be found out: the name is too long, or a folder may not be searched.
     """
     try:
         return path.stat(follow_symlinks=follow)
@@ -33,12 +35,12 @@ def status(path: Path, *, follow: bool = True) -> os.stat_result | None:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path is a folder's, or a link's to one. Raises as `status`."""
+    """Return whether a path names a folder, or a link to a folder. Raises as `status`."""
     found = status(path)
     return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a file's, or a link's to one. Raises as `status`."""
+    """Return whether a path names a regular file, or a link to one. Raises as `status`."""
     found = status(path)
     return found is not None and stat.S_ISREG(found.st_mode)

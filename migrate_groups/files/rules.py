@@ -1,4 +1,4 @@
-"""What the columns of a table may hold, whatever the kind of its file."""
+"""Validate and cast the columns of a table. The rules are the same for CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What the cells of a column must look like, and the type that they are cast to.
+    """The values that a column may hold, and the type that its cells are cast to.
 
-    in_range: what no pattern can say. least, most: the range of the values, of numbers and moments.
+    in_range: whether a cell that matches the pattern has a valid value too, because a pattern can't check a range.
+    least, most: the smallest and the largest valid value of a number or a timestamp.
     """
 
     column: Column
@@ -30,26 +31,26 @@ class Rule:
 
     @property
     def expected(self) -> str:
-        """What a cell should be, for people."""
+        """The valid values in words, for error messages."""
         return self.column.form.expected
 
     @property
     def pattern(self) -> str:
-        """A regular expression for the whole cell; empty takes any text."""
+        """A regular expression for the whole cell; the empty pattern allows any text."""
         return self.column.form.pattern
 
     @property
     def nullable(self) -> bool:
-        """Whether an empty cell is null; an error otherwise."""
+        """Whether an empty cell is null. If not, it is an error, except where `keeps_empty` is true."""
         return self.column.nullable
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether an empty cell is a value of its own."""
+        """Whether an empty cell is the empty text, and not null."""
         return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
-        """Return what is wrong with a cell, None where nothing is."""
+        """Return why a cell is invalid, or None if it is valid."""
         if cell == "":
             return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
         if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
@@ -57,11 +58,11 @@ class Rule:
         return f"is {cell[:60]!r}; expected {self.expected}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """Return the typed column, None where a cell is not as expected."""
+        """Return the typed column, or None if a cell is invalid."""
         if self.keeps_empty:
             return cells
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
-        # pyarrow takes more for a number or a time; texts are looked at below.
+        # Checked before the cast, because pyarrow also casts other notations; `first_wrong` checks string columns.
         spelled = pa.types.is_string(self.kind) or pc.all(_matches(filled, self.pattern), min_count=0).as_py()
         if not spelled:
             return None
@@ -72,7 +73,7 @@ class Rule:
         return None if self.first_wrong(typed) is not None else typed
 
     def first_wrong(self, values: pa.ChunkedArray) -> int | None:
-        """Return the index of the first typed value that no text could stand for, None where there is none."""
+        """Return the index of the first invalid value of a typed column, or None if all are valid."""
         wrong = [] if self.nullable else [pc.is_null(values)]
         if self.least is not None:
             bounds = [pa.scalar(bound, self.kind) for bound in (self.least, self.most)]

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside the target, fsynced, renamed."""
+"""Write files whole or not at all: to a temporary file beside the target, which is fsynced and renamed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from migrate_groups.files.read import is_folder, status
 
 
 def check_writable(target: Path, *, replace: bool) -> None:
-    """Check that `write_whole` could write the target. Raises `InvalidInput`; writes nothing.
+    """Raise `InvalidInput` if `write_whole` could not write the target. Writes nothing.
 
-    A link is refused, also one to a file: to rename over it would replace the link.
+    A symbolic link is refused, also a link to a file, because the rename would replace the link and not the file.
     """
     if is_folder(target):
         raise InvalidInput(f"{target} is a folder; name a file")
@@ -34,9 +34,9 @@ def check_writable(target: Path, *, replace: bool) -> None:
 
 
 def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: bool = False) -> None:
-    """Write a file with ``write``; the target appears at the end, or not at all.
+    """Call ``write`` with a temporary file, and rename that to the target once it is complete.
 
-    Raises `InvalidInput` where it exists and ``replace`` is not given, or where it can't be written.
+    Raises `InvalidInput` if the target exists and ``replace`` is false, or if it can't be written.
     """
     check_writable(target, replace=replace)
     there = status(target)
@@ -55,7 +55,7 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
 
 
 def remove(target: Path) -> None:
-    """Remove a file, where it is there. Raises `InvalidInput` where it can't be removed."""
+    """Remove a file if it exists. Raises `InvalidInput` if it can't be removed."""
     try:
         target.unlink(missing_ok=True)
     except OSError as error:
@@ -64,17 +64,18 @@ def remove(target: Path) -> None:
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """Yield a new file and its name, which is gone at the end.
+    """Yield the path of a new file and the open file. Remove the path at the end, unless it was renamed.
 
-    Beside the target, since a rename works within one file system only. It is locked meanwhile: what is not is swept.
+    The file is in the target's folder, because a rename works only within one file system. It is locked while it is
+    written, because `_sweep` removes temporary files that are not locked.
     """
     while True:
         path = folder / f".migrate-groups-{secrets.token_hex(8)}.tmp"
         with path.open("xb") as file:
             try:
-                with suppress(OSError):  # a file system without locks: then nothing is swept there
+                with suppress(OSError):  # a file system without locks: there `_sweep` removes nothing
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if path.exists():  # somebody may have swept it before it was locked
+                if path.exists():  # otherwise another process swept it before it was locked
                     yield path, file
                     return
             finally:
@@ -82,10 +83,10 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the temporary files that runs have left which were killed."""
+    """Remove the temporary files that killed runs left."""
     for path in folder.glob(".migrate-groups-*.tmp"):
         with suppress(OSError), path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where somebody still writes it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while another process writes it
             path.unlink()
 
 

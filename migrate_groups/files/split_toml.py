@@ -1,4 +1,4 @@
-"""The split spec: a TOML file that is kept in Git and reviewed."""
+"""Load a split spec: a TOML file that is kept in Git and reviewed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STAY_KEYS = {"topics", "topics_regex"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFile:
-    """A split, and the options of its write, which are reviewed with it; ``content``: the file's bytes."""
+    """A split with the options of its write, which are reviewed together; ``content`` is the bytes of the file."""
 
     content: bytes
     spec: SplitSpec
@@ -29,14 +29,11 @@ class SplitFile:
 
 
 def load(path: Path) -> SplitFile:
-    """Return what a TOML file says.
-
-    Raises `InvalidInput` naming the key and what was expected.
-    """
+    """Return the split and the options in a TOML file. Raises `InvalidInput`, which names the key that is wrong."""
     content = read_bytes(path)
     try:
         document = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError and no TOMLDecodeError
+    except (ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits raises no TOMLDecodeError
         raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
     try:
         options = _options(_table(document.get("options", {}), "options"))

@@ -1,7 +1,8 @@
-"""JSON documents that are written and read strictly: typed, versioned, and with a checksum of their own.
+"""Encode and decode JSON documents strictly: each is typed, versioned, and holds a checksum of its content.
 
-The same document is the same bytes: one line an item of a list, so that a review shows which of them changed. Loading
-takes what a formatter or a checkout does to white space, and nothing else: a document that was edited is refused.
+The same document always has the same bytes. Each item of a list has its own line, so that a review shows which items
+changed. White space may differ when a document is read, because formatters and checkouts change it. Any other edit is
+refused.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from migrate_groups.text import one_line, some
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A JSON object that has exactly these fields."""
+    """A JSON object with exactly the declared fields."""
 
 
 class Document(Strict, frozen=True, kw_only=True):
-    """A whole file. ``checksum``: SHA-256 of the file's bytes as written, with an empty checksum."""
+    """A whole file. ``checksum`` is the SHA-256 of the bytes that are written with an empty checksum."""
 
     schema: str
     schema_version: int
@@ -45,7 +46,8 @@ _CHECKSUM = b',\n "checksum": "%s"'
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
     """Return the document in these bytes of the file ``name``.
 
-    Raises `InvalidInput`: no JSON, another schema or version, an unknown or missing field, a wrong type, edited.
+    Raises `InvalidInput` if this is not JSON, has another schema or version, has an unknown or a missing field or a
+    wrong type, or was edited.
     """
     try:
         header = msgspec.json.decode(data, type=_Header)
@@ -66,7 +68,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
 
 
 def options(found: dict[str, Any], name: str) -> WriteOptions:
-    """Return the options of a write. Raises `InvalidInput` where one is unknown, missing or not as it must be."""
+    """Return the options of a write. Raises `InvalidInput` if an option is unknown, missing or invalid."""
     known = {field.name for field in fields(WriteOptions)}
     if found.keys() != known:
         raise InvalidInput(f"{name}: the options are {some(found)}; expected {', '.join(sorted(known))}")
@@ -77,12 +79,12 @@ def options(found: dict[str, Any], name: str) -> WriteOptions:
 
 
 def encode(document: Document) -> bytes:
-    """Return the bytes of a document's file, with its checksum."""
+    """Return the bytes of the file of a document, with the checksum filled in."""
     return _sealed(document)[0]
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return the bytes of the file of a document that has no checksum yet, and that checksum."""
+    """Return the bytes of the file with the checksum, and the checksum, of a document whose checksum is empty."""
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:
@@ -93,7 +95,7 @@ def _sealed(document: Document) -> tuple[bytes, str]:
 
 
 def _refuse_twice(data: bytes, name: str) -> None:
-    """Raise `InvalidInput` where a key stands twice, of which msgspec takes the last and a reviewer maybe the first."""
+    """Raise `InvalidInput` for a key that is there twice: msgspec reads the last value, a reviewer maybe the first."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = [key for key, _ in pairs]
@@ -110,7 +112,7 @@ def _pieces(document: Document) -> Iterator[bytes]:
         value = getattr(document, field)
         if isinstance(value, tuple) and value:
             yield b'%s "%s": [\n  ' % (before, field.encode())
-            # A line for each item, of which JSON has escaped every line feed.
+            # Each line feed separates two items, because JSON escapes the line feeds within an item.
             yield _ENCODER.encode_lines(value).replace(b"\n", b",\n  ", len(value) - 1)
             yield b" ]"
         else:

@@ -1,1 +1,1 @@
-"""The adapters behind the ports: kafka-python, the second client, credentials, logs of records."""
+"""Adapters that implement `migration.ports`: kafka-python, the second client, credentials, logs of records."""

@@ -1,7 +1,7 @@
-"""Open kafka-python's admin client within a time, and say why where it can't be.
+"""Open kafka-python's admin client within a time limit, and report why if it can't be opened.
 
-By itself kafka-python 3.0 tries one bootstrap server after the other until its time-out and then says only that; a
-server that hangs may take all of that time, or, in its TLS handshake, hang for good
+By itself kafka-python 3.0 tries the bootstrap servers in turn until its time-out, and then reports only the time-out.
+A server that hangs may use up all of that time; in a TLS handshake it has no time-out at all
 (docs/kafka-behaviour.md#kafka-python).
 """
 
@@ -21,18 +21,18 @@ from migrate_groups.kafka.private import BootstrapFailed, CertificateRefused, Cl
 
 
 class Unreachable(ClusterUnavailable):
-    """No bootstrap server could be reached. One may be soon."""
+    """No bootstrap server can be reached at the moment; a later attempt may succeed."""
 
 
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
 def open_client(config: ClientConfig, seconds: float) -> Client:
-    """Return a client that is connected, within these seconds.
+    """Return a connected client, after at most ``seconds``.
 
-    Each bootstrap server gets an equal share of the time that is left, in turn. Raises `Unreachable`; `NotAuthorized`
-    where the principal is refused, `ClusterUnavailable` where TLS or SASL do not fit; `InvalidInput` where a
-    certificate or key can't be used.
+    Bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable`;
+    `NotAuthorized` if the principal is refused; `ClusterUnavailable` if TLS or SASL settings do not match the
+    listener's; `InvalidInput` if a certificate or key can't be used.
     """
     deadline = time.monotonic() + seconds
     milliseconds = max(1, int(seconds * 1000))
@@ -44,7 +44,7 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 
 
 def refused(error: Exception, security: Security) -> ClusterUnavailable:
-    """Return what says that TLS or SASL came to nothing, for an error after which trying again is hopeless."""
+    """Return the error to raise for a refused certificate or login, after which another attempt can't succeed."""
     if isinstance(error, CertificateRefused):
         return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the name in --bootstrap-server")
     said = _text(error).removeprefix("SaslAuthenticationFailedError: ")
@@ -66,7 +66,7 @@ def _explained(error: BootstrapFailed, config: ClientConfig, deadline: float) ->
 
 
 def _text(failure: Exception) -> str:
-    """Return what a failure says, without the class that kafka-python puts before it."""
+    """Return the text of a failure, without the class name that kafka-python puts before it."""
     said = str(failure.args[0] if failure.args else failure)
     if number := re.fullmatch(r"(\d+) E[A-Z]+", said):
         return os.strerror(int(number[1]))

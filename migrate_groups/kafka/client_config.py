@@ -1,4 +1,4 @@
-"""The settings of a connection, in the words of Kafka's own tools, translated for both Python clients."""
+"""The settings of a connection, as Kafka's own tools take them, translated for both Python clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Where the cluster is, how to be safe with it, and how long a request may take. Its ``repr`` holds no secret.
+    """The bootstrap servers, security settings and time-out of a connection. The ``repr`` has no secret.
 
     bootstrap_servers: ``host:port[,host:port…]`` as Kafka's tools take it.
     timeout: seconds that one request may take, retries included.
@@ -29,11 +29,14 @@ class ClientConfig:
             raise UsageError("no bootstrap server: pass --bootstrap-server host:port")
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Return the bootstrap addresses. Raises `UsageError` where one is not ``host:port``."""
+        """Return the bootstrap addresses. Raises `UsageError` if one is not ``host:port``."""
         return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return the configuration of kafka-python's admin client, secrets among it. Raises `InvalidInput`."""
+        """Return the configuration of kafka-python's admin client, with secrets.
+
+        Raises `InvalidInput` if a certificate or the key can't be used.
+        """
         milliseconds = int(self.timeout * 1000)
         return {
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -44,7 +47,7 @@ class ClientConfig:
         }
 
     def confluent(self) -> dict[str, Any]:
-        """Return the configuration of confluent-kafka's clients, secrets among it."""
+        """Return the configuration of confluent-kafka's clients, with secrets."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "migrate-groups-second",
@@ -56,7 +59,7 @@ def _address(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
     try:
-        host.encode("idna")  # as the resolver does it: a label has 1 to 63 letters
+        host.encode("idna")  # as the resolver does: each label needs 1 to 63 letters
     except UnicodeError:
         host = ""
     if not host or not 0 < port < 65536:

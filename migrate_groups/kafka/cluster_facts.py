@@ -1,4 +1,4 @@
-"""What surrounds a migration, through kafka-python: permissions, the topics there are, how long offsets are kept."""
+"""Ask with kafka-python for permissions, the cluster id, and the retention of committed offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Ask what this principal may do with groups; without Describe that is nothing."""
+    """Note the operations that this principal may do on each group; none without Describe (an `Ask`)."""
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
     into.found.update({group: permitted(answer.authorized_operations) for group, answer in described.found.items()})
@@ -39,7 +39,7 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return the request for what this principal may do with topics; without Describe that is nothing."""
+    """Return a request for the operations that this principal may do on each topic; none without Describe."""
 
     async def request(client: Client) -> Mapping[str, Permissions]:
         answers = await wire.topics(client, topics, permissions=True)
@@ -52,23 +52,23 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
 
 
 def permitted(bits: Collection[int] | None) -> Permissions:
-    """Return the operations in an answer's bits; None where it has none."""
+    """Return the authorized operations in an answer (KIP-430); None if the broker does not report them."""
     found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
-    # What was just described may be described: an answer without that is none.
+    # The principal has Describe, because it got a description. So an answer without Describe reports nothing.
     return found if Operation.DESCRIBE in found else None
 
 
 async def cluster_id(client: Client) -> str:
-    """Return the cluster's id, from the metadata: kafka-python's own way fails on Kafka 2.8.
+    """Return the cluster id from a Metadata answer.
 
-    See docs/kafka-behaviour.md#kafka-python.
+    kafka-python's ``describe_cluster`` fails on Kafka 2.8 (docs/kafka-behaviour.md#kafka-python).
     """
     answer = await client.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
     return str(answer.cluster_id)
 
 
 async def offsets_retention(client: Client) -> timedelta | None:
-    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None where it does not say."""
+    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None if it does not report it."""
     broker = str(client.brokers()[0])
     asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
     answer = await client.describe_configs([asked])

@@ -1,4 +1,4 @@
-"""One connection to the cluster through kafka-python: bounded attempts, and Kafka's errors in this package's words."""
+"""Connect to the cluster with kafka-python: retry within the time-out, and turn Kafka's errors into this package's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from migrate_groups.text import counted
 
 T = TypeVar("T")
 
-# A new client for each attempt: kafka-python keeps a coordinator that has moved for the client's life, and does not
-# know a broker that restarts, though another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
+# Each attempt takes a new client, because a client of kafka-python keeps a coordinator that has moved, and does not
+# know a restarted broker even if another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
 _LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
@@ -28,25 +28,26 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 @dataclass(slots=True)
 class OfGroups(Generic[T]):
-    """What was answered for each group so far, and the error of each that was asked for in vain."""
+    """The answers for groups so far (``found``), and the errors of groups without an answer (``failed``)."""
 
     found: dict[str, T] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def fail(self, groups: Collection[str], error: Exception) -> None:
-        """Note an error for those of these groups that have neither an answer nor an error of their own."""
+        """Note an error for each of these groups that has neither an answer nor an error yet."""
         self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
 
 
-# Asks for these groups, and notes their answers and errors; raises none that is of one coordinator alone.
+# Asks about these groups, and notes their answers and errors. It does not raise the error of one coordinator, because
+# other groups have other coordinators; deletions may, because they are for one group.
 Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
 class KafkaConnection:
-    """Runs coroutines against a `Client`, with a new client for each attempt, until the time-out.
+    """Runs coroutines with a `Client`; retries with a new client until the time-out.
 
-    The first request connects, once: where no bootstrap server can be reached it raises at once. Later ones may find
-    the cluster gone for a while. Every one raises `InvalidInput` where a certificate or key can't be used.
+    The first request connects. It raises without a retry if no bootstrap server can be reached; once a connection has
+    succeeded, later requests retry that, too. Each request raises `InvalidInput` if a certificate or key can't be used.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -55,15 +56,15 @@ class KafkaConnection:
         self._was_reached = False
 
     def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
-        """Return what ``request`` returns, within the time-out.
+        """Return what ``request`` returns, within the time-out; retry it, so it must be safe to send twice.
 
-        ``doing`` says in the error what was tried, ``needs`` which permission it takes, as "Read on Group 'g'".
-        Only for requests that may be sent twice. Raises `ClusterUnavailable` or `NotAuthorized`.
+        For error messages: ``doing`` completes "while …", ``needs`` is the permission, as "Read on Group 'g'".
+        Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
-            # An attempt that has no time left knows nothing of what is wrong: the one before it does.
+            # An attempt without time left would hide the error of the attempt before it behind a time-out.
             stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
             wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
             after=lambda _: self.close(),
@@ -76,16 +77,16 @@ class KafkaConnection:
         return result
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return the answer for each of these groups, or why it has none, within the time-out.
+        """Return the answer for each of these groups, or the error if it has none, within the time-out.
 
-        needs: the permission that it takes, by group. ``doing`` comes before "group 'g'".
+        For error messages: ``needs`` has the permission that each group takes, ``doing`` comes before "group 'g'".
         """
         into: OfGroups[T] = OfGroups()
 
         async def request(client: Client) -> None:
             into.failed.clear()
             await ask(client, [group for group in needs if group not in into.found], into)
-            # One that is worth another try is raised before the others, so that it gets it.
+            # Raise a retriable error before any other, because otherwise its group would get no retry.
             for error in sorted(into.failed.values(), key=lambda error: not isinstance(error, _RETRIABLE)):
                 raise error
 
@@ -108,7 +109,7 @@ class KafkaConnection:
         return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Return what ``request`` returns, from one attempt. Raises kafka-python's own errors: for writes."""
+        """Return what ``request`` returns, without a retry, because writes use it. Raises kafka-python's errors."""
         try:
             return self._attempt(request, time.monotonic() + self._config.timeout)
         except Exception:
@@ -133,9 +134,9 @@ class KafkaConnection:
 
 
 def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
-    """Turn an error of kafka-python into one of this package.
+    """Return this package's error for an error of kafka-python.
 
-    ``doing`` completes "while …", ``needs`` is the permission that it takes, as "Read on Group 'g'".
+    ``doing`` completes "while …", ``needs`` is the permission that the request takes, as "Read on Group 'g'".
     """
     if isinstance(error, _HOPELESS):
         return refused(error, security)

@@ -1,8 +1,8 @@
-"""Requests about several groups at once, through kafka-python's protocol classes: each goes to its coordinator.
+"""Send requests about several groups at once, each to the group's coordinator, with kafka-python's protocol classes.
 
-Groups with one coordinator share a request where the protocol has it so: FindCoordinator (KIP-699), DescribeGroups,
-OffsetFetch (KIP-709). OffsetCommit has one group a request; brokers answer the requests of one connection one after
-the other, so that several connections carry them side by side.
+Groups with the same coordinator share a request where the protocol allows it: FindCoordinator (KIP-699),
+DescribeGroups, OffsetFetch (KIP-709). An OffsetCommit request is for one group. Several connections carry these
+requests side by side, because a broker answers the requests of one connection one after the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
 
-# kafka-python takes longer for the later, flexible versions, which say nothing more here
+# kafka-python encodes the later, flexible versions more slowly, and they add nothing that is needed here
 # (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 7
 # 200 commits took 1.4 s over one connection, 0.17 s over eight, 0.10 s over sixteen
@@ -34,7 +34,7 @@ _MOST_CONNECTIONS = 16
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """OffsetCommitRequestPartition, of which kafka-python's class takes ten times as long to make."""
+    """OffsetCommitRequestPartition; an instance of kafka-python's class takes ten times as long to make."""
 
     partition_index: int
     committed_offset: int
@@ -43,10 +43,10 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return what asks for each group's DescribedGroup, whatever its protocol type; a missing one is Dead."""
+    """Return an `Ask` for the DescribedGroup of each group, of any protocol type; a missing group is Dead."""
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        # From version 6 on a missing group is an error, which does not say what this principal may do with it.
+        # From version 6 on a missing group is an error, which lacks the operations that this principal may do.
         request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=5)
         for answer in (await client.send(request, node)).groups:
             _note(into, answer.group_id, answer, answer.error_code)
@@ -55,9 +55,9 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 
 
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
-    """Return what asks for the answer for each partition, or for each with a commit where a group wants ``None``.
+    """Return an `Ask` for the OffsetFetch answer of each partition, by group, with ``require_stable`` (KIP-447).
 
-    With ``require_stable`` (KIP-447).
+    wanted: the partitions of each group; None asks for all partitions with a committed offset.
     """
 
     async def of_coordinator(
@@ -82,7 +82,7 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return what commits these offsets for groups without members, with Kafka's error class for each partition."""
+    """Return an `Ask` that commits offsets of groups without members, and notes each partition's error class."""
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -121,7 +121,7 @@ def commit_offsets(
 
 
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return what deletes what a group has committed there, with Kafka's error class for each (KIP-496)."""
+    """Return an `Ask` that deletes committed offsets, and notes each partition's error class (KIP-496)."""
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
         for group in groups:
@@ -132,7 +132,7 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups, with Kafka's error class for each, under its own name."""
+    """Delete groups, and note Kafka's error class for each group, by group name (an `Ask`)."""
     for group in groups:
         coordinator = await client.coordinator(group)
         response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
@@ -142,7 +142,7 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return what asks all coordinators side by side; an error of one is that of its groups."""
+    """Return an `Ask` that asks all coordinators side by side; a coordinator's error is noted for its groups."""
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
         async def of_one(node: Any, of_node: list[str]) -> None:
@@ -159,12 +159,12 @@ def _by_coordinator(
 
 
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
-    """Return the groups of each coordinator; those for which none can be found have failed."""
+    """Return the groups of each coordinator; note an error for each group whose coordinator can't be found."""
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:
         found = await client.coordinators(groups)
     except kafka_errors.BrokerResponseError:
-        found = {}  # that of one group: each says for itself
+        found = {}  # the error is that of one group: ask for each alone
         for group in groups:
             try:
                 found[group] = await client.coordinator(group)

@@ -1,17 +1,23 @@
-"""Hold an Empty group: be its only member, under a protocol type of one's own, so that nobody else can be.
+"""Hold an Empty group: join it as its only member, under our own protocol type, so that no consumer can join.
 
-Measured on 4.1.0 while a group is held: classic consumers that join get INCONSISTENT_GROUP_PROTOCOL and KIP-848
-consumers a fatal GROUP_ID_NOT_FOUND; commits without membership and altering get UNKNOWN_MEMBER_ID; deleting offsets
-or the group gets NON_EMPTY_GROUP. Committed offsets stay, everybody reads them as before, and none expires. Two things
-pass: a transactional commit without membership (TxnOffsetCommit), and an administrator who removes the member.
+While a group is held, Kafka 4.1.0 answers (docs/kafka-behaviour.md#holding-a-group):
 
-What a hold leaves behind, once it has ended: the committed offsets as they were, and a group that is Empty and that
-classic and KIP-848 consumers can join. It is of type classic, also where it was of type consumer before (KIP-848), and
-of protocol type ``consumer``: the retention of its offsets counts from the end of the hold, and no longer from each
-commit. So where nobody ever joins it again, because only simple consumers commit for it (``protocol_type`` was empty),
-it loses even its freshest commits when offsets.retention.minutes have passed since the hold. A holder that is killed
-leaves the group after its session timeout, and under the protocol type of the hold: consumers can join it, but Kafka's
-tools and confluent-kafka say "is not a consumer group" until one has.
+- a classic consumer that joins: INCONSISTENT_GROUP_PROTOCOL.
+- a KIP-848 consumer that joins: GROUP_ID_NOT_FOUND, which is fatal.
+- a commit without membership, which altering offsets is, too: UNKNOWN_MEMBER_ID.
+- deleting the group or its offsets: NON_EMPTY_GROUP.
+
+The committed offsets stay readable, and none expires. A hold does not prevent a transactional commit without membership
+(TxnOffsetCommit), nor an administrator who removes the holder.
+
+After a hold the committed offsets are as before. The group is Empty, and classic and KIP-848 consumers can join it. Its
+type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. So the retention of
+its offsets counts from the end of the hold, no longer from each commit. This matters if only simple consumers commit
+for the group (``protocol_type`` was empty): no member joins it again, so that offsets.retention.minutes after the hold
+even its latest commits expire.
+
+If the holder is killed, its session timeout frees the group, which keeps the protocol type of the hold. Consumers can
+join it. Until one does, Kafka's tools and confluent-kafka say "is not a consumer group".
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.wire import PartitionError
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
 
-# Seconds; a cluster may allow only longer ones or only shorter ones than Kafka's defaults of 6 s to 30 min.
+# In seconds. Kafka allows 6 s to 30 min by default; a cluster may allow only longer or only shorter ones.
 _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 _HEARTBEATS_PER_SESSION = 5
 _TRIES_PER_SESSION = 3
@@ -43,10 +49,12 @@ _TRIES_PER_SESSION = 3
 class Hold:
     """A group that is held: Stable, with one member, of protocol type `HOLD_PROTOCOL_TYPE`.
 
-    group: its name. member_id: who holds it, to tell from others in its description. lost: why it may not be held any
-    more, else None. Silence of the coordinator is such a reason once it lasts as long as the session, and none any
-    more when the coordinator then answers: nobody else was let in. ``lost`` is final, and true of the whole time, once
-    the ``with`` block has ended.
+    group: the group's name. member_id: the holder's member id, which tells it from other members in a description.
+    lost: why the group may not be held any more; None while it is held.
+
+    ``lost`` is set when the coordinator refuses a heartbeat, or has been silent for about the session timeout. After a
+    silence it is cleared if the coordinator then accepts a heartbeat, because no other member was let in. After the
+    ``with`` block ``lost`` is final, and tells whether the group was held for the whole block.
     """
 
     def __init__(self, member: _Member, session: KafkaConnection) -> None:
@@ -60,7 +68,7 @@ class Hold:
         self._thread.start()
 
     def _end(self) -> None:
-        """Stop the heartbeats, after a last one that says whether the hold has lasted until now."""
+        """Stop the heartbeats. A last one shows whether the hold has lasted until now."""
         self._over.set()
         self._thread.join()
 
@@ -70,7 +78,7 @@ class Hold:
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
     def _heartbeat(self) -> bool:
-        """Send a heartbeat, and return whether the group has gone on without this member."""
+        """Send a heartbeat, and return whether the hold is over because the coordinator refused it."""
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ClusterUnavailable),
             stop=tenacity.stop_after_attempt(_TRIES_PER_SESSION),
@@ -78,7 +86,7 @@ class Hold:
         )
         try:
             error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
-        except Exception as silence:  # noqa: BLE001  a thread that ended here would look like a hold that lasts
+        except Exception as silence:  # noqa: BLE001  otherwise the thread would end, and the hold would seem to last
             self.lost = f"nobody can tell whether group {self.group!r} is still held: {silence}"
             return False
         if error is kafka_errors.NoError:
@@ -90,18 +98,18 @@ class Hold:
 
 @contextmanager
 def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> Iterator[Hold]:
-    """Hold a group for the length of a ``with`` block; at its end, whatever ends it, the group is Empty.
+    """Hold a group for the length of a ``with`` block; after the block, also after an error, the group is Empty.
 
-    The group must exist: joining creates one that does not. Entering and leaving take the broker's
-    group.initial.rebalance.delay.ms each (3 s by default), and from its beginning nobody else gets in. Heartbeats come
-    from a thread of their own; a coordinator that moves keeps the membership, and is looked up again.
+    The group must exist, because joining creates a missing group. Entering and leaving each take the broker's
+    group.initial.rebalance.delay.ms (3 s by default); other members are kept out from the beginning of that delay.
+    A thread sends the heartbeats. The membership survives a change of coordinator; the new one is looked up.
 
-    session_timeout: seconds after which the group is free if this process is killed; another one is taken where the
-    brokers do not allow it (group.min.session.timeout.ms, group.max.session.timeout.ms).
-    Raises `Refused` where somebody is a member or holds the group already, `NotAuthorized` without Read on the group,
+    session_timeout: seconds until the brokers free the group if this process is killed. If the brokers do not allow it
+    (group.min.session.timeout.ms, group.max.session.timeout.ms), another one is used.
+    Raises `Refused` if the group has members or another run holds it, `NotAuthorized` without Read on the group,
     `ClusterUnavailable`.
     """
-    # Short enough for a heartbeat to find another coordinator within the session when one hangs.
+    # Short, so that a heartbeat finds another coordinator before the session timeout if one hangs.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
         holder = _Member(group, HOLD_PROTOCOL_TYPE)
@@ -115,14 +123,17 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                 held._end()
         finally:
             if holder.member_id:
-                # Where this fails, the session timeout frees the group; and who joins first sets its type.
+                # If this fails, the session timeout frees the group, and the first consumer to join sets its type.
                 with suppress(MigrateGroupsError):
                     holder.leave(session)
                     _show_as_consumer_group(session, group, holder.session_timeout)
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return the description of a group as it is but for its holder: Empty where nobody else is in it."""
+    """Return the description of a group without its holder: Empty if the holder is its only member.
+
+    A description without this member is returned unchanged.
+    """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):
         return description
@@ -131,7 +142,10 @@ def without_holder(description: GroupDescription, member_id: str | None) -> Grou
 
 
 def _show_as_consumer_group(connection: KafkaConnection, group: str, session_timeout: float) -> None:
-    """Give an Empty group the protocol type that it keeps from its last member, so that others see it again."""
+    """Join an Empty group as a consumer and leave it, because a group keeps the protocol type of its last member.
+
+    Otherwise Kafka's tools and confluent-kafka would not take it for a consumer group.
+    """
     last = _Member(group, "consumer")
     try:
         last.join(connection, session_timeout)
@@ -140,9 +154,9 @@ def _show_as_consumer_group(connection: KafkaConnection, group: str, session_tim
 
 
 class _Member:
-    """A classic member (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) that takes no part in any assignment.
+    """A classic member (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) without a subscription and an assignment.
 
-    Its protocol has a name of its own, so that no other member, and no other holder, is ever consistent with it.
+    The name of its protocol is unique, so that no other member and no other holder has a protocol in common with it.
     """
 
     def __init__(self, group: str, protocol_type: str) -> None:
@@ -169,7 +183,7 @@ class _Member:
         )
 
     def leave(self, connection: KafkaConnection) -> None:
-        """Leave the group, if this member got as far as that. Raises `NotAuthorized`, `ClusterUnavailable`."""
+        """Leave the group, if this member has an id in it. Raises `NotAuthorized`, `ClusterUnavailable`."""
         if self.member_id:
             connection.run(
                 lambda client: client.remove_member(self.group, self.member_id, "the hold is over"),
@@ -177,7 +191,7 @@ class _Member:
             )
 
     async def heartbeat(self, client: Client) -> PartitionError:
-        """Return what the coordinator says to a heartbeat."""
+        """Send a heartbeat, and return Kafka's error class for it."""
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
 
@@ -197,7 +211,7 @@ class _Member:
 
     async def _join(self, client: Client) -> Any:
         milliseconds = int(self.session_timeout * 1000)
-        # No subscription: a KIP-848 group with members does not take a classic member without one.
+        # No subscription, because a KIP-848 group with members then refuses this member.
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")
         request = JoinGroupRequest(
             group_id=self.group,
@@ -227,7 +241,7 @@ class _Member:
 
 
 def _final(error_code: int) -> PartitionError:
-    """Return Kafka's error. Raises it where it is about the coordinator or about permission, for the connection."""
+    """Return Kafka's error class. Raises a retriable or an authorization error, which the connection handles."""
     error: PartitionError = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error

@@ -1,8 +1,8 @@
-"""What the listener behind an address speaks, for the error of a client that speaks something else.
+"""Find out which security protocol a listener speaks, to explain why a client could not connect.
 
-A broker tells such a client nothing that it would understand: it closes the connection
-(docs/kafka-behaviour.md#kafka-python: a TLS listener sends an alert first). So a plain SaslHandshake is sent, whose
-answer tells every kind of listener.
+A listener gives no reason to a client that speaks another protocol: it closes the connection, and a TLS listener sends
+an alert first (docs/kafka-behaviour.md#kafka-python). So a SaslHandshake is sent without TLS, because each kind of
+listener answers it differently.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SECONDS = 2.0
 _TLS_ALERT = 0x15
 _CORRELATION_ID = 7
 _ILLEGAL_SASL_STATE, _UNSUPPORTED_SASL_MECHANISM = 34, 33
-# SaslHandshake (key 17, version 1) with a client id and a mechanism that nobody has: a header, and two strings.
+# SaslHandshake (key 17, version 1) with an unknown mechanism: a header, the client id and the mechanism.
 _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 
 
 def mismatch(host: str, port: int, security: Security, seconds: float) -> str | None:
-    """Return what a listener speaks that these settings do not, told of it; None where nobody can tell."""
+    """Return how a listener's protocol differs from these settings, for an error; None if that is not known."""
     try:
         plain = _ask(host, port, seconds)
         if plain[:1] == bytes([_TLS_ALERT]):
@@ -81,7 +81,7 @@ def _sasl(content: bytes, security: Security) -> str | None:
 
 
 def _strings(content: bytes) -> list[str]:
-    """Return an array of Kafka's strings."""
+    """Return the strings of an array in Kafka's protocol, sorted."""
     (count,), at, strings = struct.unpack_from(">i", content), 4, []
     for _ in range(count):
         (length,) = struct.unpack_from(">h", content, at)

@@ -1,4 +1,4 @@
-"""The logs of partitions through kafka-python: their ends, records by time, and whether records are left."""
+"""Read the logs of partitions with kafka-python: start and end offsets, offsets by timestamp, first records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from migrate_groups.kafka.connection import KafkaConnection, explain
 from migrate_groups.kafka.private import Client
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, PartitionValue, Timestamps, TopicPartition
 
-# A fetch gives at least one batch, however large; more is not needed to see that there are records.
+# A fetch returns at least one batch, however large. More is not needed to see that there are records.
 _FETCH_BYTES = 64 * 1024
 _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
@@ -29,10 +29,10 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _EARLIEST, _LATEST = -2, -1
 _LEADER_CHANGES = (
     kafka_errors.NotLeaderForPartitionError,
-    # Asked under an epoch that is over, or that the leader has not heard of yet (KIP-320).
+    # The request had an epoch that is over, or that the leader does not know yet (KIP-320).
     kafka_errors.FencedLeaderEpochError,
     kafka_errors.UnknownLeaderEpochError,
-    # A new leader knows the log's end only once its followers have confirmed it (KIP-207).
+    # A new leader knows the log end only after its followers have confirmed it (KIP-207).
     kafka_errors.OffsetNotAvailableError,
 )
 # The last version without flexible fields, which kafka-python encodes faster (docs/kafka-behaviour.md#kafka-python).
@@ -41,11 +41,14 @@ _LAST_PLAIN_VERSION = 5
 Question = Mapping[TopicPartition, int]
 """A timestamp for each partition."""
 Leader = tuple[int, int]
-"""The id of a broker, and the epoch in which it leads a partition: -1 where the metadata tells none."""
+"""The id of a partition's leader, and its leader epoch; -1 if the metadata has no epoch."""
 
 
 class _Answer(PartitionValue, frozen=True):
-    """A record's offset and timestamp (-1 where there is none, or for an end of the log), and who led by then."""
+    """A ListOffsets answer: an offset, a timestamp, and the leader that was asked.
+
+    Offset and timestamp are -1 if no record has the timestamp. The timestamp is -1 for a log start or log end offset.
+    """
 
     offset: int
     timestamp: int
@@ -56,7 +59,7 @@ Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
-    """Asks the leaders of partitions, which it remembers from one question to the next."""
+    """Asks the leaders of partitions for offsets. It remembers the leaders, and which log ends each has reported."""
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
@@ -64,7 +67,7 @@ class Logs:
         self._ends: Answers = {}
 
     def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
-        """Remember who leads, as a Metadata answer says, and return it; a partition without a leader is left out."""
+        """Remember and return the leaders in a Metadata answer; a partition without a leader is left out."""
         leaders = {
             TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
             for topic in topics
@@ -87,7 +90,8 @@ class Logs:
             for known, timestamp in ((starts, _EARLIEST), (ends, _LATEST))
         ]
         first, last = self._list_offsets(questions, doing=doing)
-        # Whoever answered for the start leads now; a log that another one led by then may have been cut since.
+        # The broker that answered for the log start leads now. If an earlier leader reported the known log end, an
+        # unclean election may have cut the log since, so that the log end must be read again.
         doubtful = {
             partition: _LATEST
             for partition, answer in first.items()
@@ -106,7 +110,10 @@ class Logs:
         return found
 
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
-        """Return whether this very leader has told that the log reaches this offset: under it, an end moves on only."""
+        """Return whether this leader, in this epoch, has reported a log end at or beyond this offset.
+
+        Such an offset is still in the log, because the log end only grows while leader and epoch stay the same.
+        """
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
@@ -129,7 +136,7 @@ class Logs:
     def _list_offsets(
         self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
     ) -> list[Answers]:
-        """Return what the leaders answer to each of these questions; a partition that none answers for is left out."""
+        """Return the leaders' answers to each question; a partition without an answer is left out."""
         answers: list[Answers] = [{} for _ in questions]
 
         def left() -> list[Question]:
@@ -139,13 +146,14 @@ class Logs:
             ]
 
         async def ask(client: Client) -> None:
-            known, self._leaders = self._leaders, {}  # forgotten where one of them turns out to lead no more
+            # An error leaves them forgotten, so that the next attempt asks for the metadata.
+            known, self._leaders = self._leaders, {}
             open_questions = left()
             if all(question.keys() <= known.keys() for question in open_questions):
                 await _ask(client, open_questions, isolation, known, answers)
                 open_questions = left()
             if topic_names := {partition.topic for question in open_questions for partition in question}:
-                # A no counts only from those that lead now.
+                # A partition may lack an answer only because a remembered leader no longer leads it.
                 leaders = self.learn(await wire.topics(client, topic_names))
                 await _ask(client, open_questions, isolation, leaders, answers)
             self._leaders = known | self._leaders
@@ -162,7 +170,7 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Ask every leader all questions side by side, and add to the answers."""
+    """Send all questions to the leaders concurrently, and add what they answer to ``answers``."""
     asked = []
     for question, answered in zip(questions, answers, strict=True):
         led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
@@ -177,7 +185,7 @@ async def _ask(
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
-    """ListOffsetsPartition, of which kafka-python's class takes ten times as long to make."""
+    """ListOffsetsPartition; an instance of kafka-python's class takes ten times as long to make."""
 
     partition_index: int
     timestamp: int
@@ -187,10 +195,10 @@ class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
 def list_offsets(
     question: Question, leaders: Mapping[TopicPartition, Leader], isolation: int = _READ_UNCOMMITTED
 ) -> Any:
-    """Return a ListOffsets request, which a broker refuses that does not lead in the epoch known of it (KIP-320).
+    """Return a ListOffsets request with leader epochs: a broker with another leader epoch refuses it (KIP-320).
 
-    The log end is what read_uncommitted sees, as Kafka's own tools count lag; to read_committed it is the last stable
-    offset.
+    With read_uncommitted the latest offset is the log end offset, from which Kafka's own tools compute lag. With
+    read_committed it is the last stable offset.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     asked = (
@@ -206,7 +214,10 @@ def list_offsets(
 
 
 def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
-    """Return the answers of a ListOffsets response, without the partitions that have an error of their own."""
+    """Return the answers of a ListOffsets response, without the partitions that have an error.
+
+    Raises the error if it means that the leader has changed, so that the request is retried.
+    """
     found = {}
     for topic in response.topics:
         for answer in topic.partitions:
@@ -216,12 +227,12 @@ def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> 
                 continue
             error = kafka_errors.for_code(answer.error_code)
             if issubclass(error, _LEADER_CHANGES):
-                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: ask the metadata again
+                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: the next attempt reads the metadata
     return found
 
 
 def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """See `GroupReader.first_records`. It is a consumer of no group: nothing is committed."""
+    """See `GroupReader.first_records`. It uses a consumer without a group, which commits nothing."""
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]
     }
@@ -242,7 +253,7 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
                 consumer.seek(partition, span.start)
             while undecided and time.monotonic() < deadline:
                 polled = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
-                # To ask for positions takes time, and they matter only where no records come.
+                # Positions are asked for only if no record comes, because each takes time.
                 decided = polled or {
                     each: [] for each, span in undecided.items() if consumer.position(each) >= span.stop
                 }

@@ -1,7 +1,7 @@
-"""Kafka's own topic of committed offsets, ``__consumer_offsets``, read as a log by a consumer of no group.
+"""Read ``__consumer_offsets``, Kafka's topic of committed offsets, as a log, without a consumer group.
 
-Through Fetch requests of kafka-python: a consumer hands over neither control records nor what was aborted, and without
-them nobody can tell an offset that was never a record from a record that compaction took away.
+It sends Fetch requests, because a consumer returns neither control records nor aborted records. Without these, an
+offset that never held a record looks like a record that was compacted away.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESPONSE_BYTES = 4 * 1024 * 1024
 
 
 class KafkaOffsetsTopic:
-    """Reads partitions of the offsets topic. Never joins a group, and commits nothing. Needs Read on the topic."""
+    """`OffsetsTopicReader` over kafka-python. It joins no group and commits nothing. It needs Read on the topic."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._connection = KafkaConnection(config)
@@ -49,7 +49,7 @@ class KafkaOffsetsTopic:
             records = [record for number in answers for record in _records(number, positions, answers[number])]
             idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
             for number, answer in answers.items():
-                # No record between here and a stable end: what was there last has been compacted away.
+                # No record is left before the wanted end, although it is stable: the last ones were compacted away.
                 if idle and answer.last_stable_offset >= open_ends[number]:
                     positions[number] = open_ends[number]
             open_ends = {number: end for number, end in open_ends.items() if positions[number] < end}
@@ -57,7 +57,7 @@ class KafkaOffsetsTopic:
 
 
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
-    """Return what asks each leader once, for each partition's answer."""
+    """Return a request that asks each leader once, and returns the answer for each partition."""
 
     async def request(client: Client) -> dict[int, Any]:
         leaders: dict[int, list[int]] = defaultdict(list)
@@ -97,7 +97,7 @@ def _request(partitions: list[int], positions: Mapping[int, int]) -> FetchReques
                 ],
             )
         ],
-        max_version=12,  # later ones name topics by their id alone
+        max_version=12,  # later versions name topics only by their id
     )
 
 
@@ -108,7 +108,7 @@ def _raise_for(code: int, place: str) -> None:
 
 
 def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
-    """Yield the records of one partition's answer, and move its position behind them."""
+    """Yield the records of one partition's answer, and move its position past them."""
     start = positions[partition]
     aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))
     aborting: set[int] = set()
@@ -121,6 +121,6 @@ def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator
         for record in batch:
             if kind is CONTROL and record.abort:
                 aborting.discard(batch.producer_id)
-            if record.offset >= start:  # a fetch begins with the whole batch that its offset is in
+            if record.offset >= start:  # a fetch returns the whole batch that has its offset
                 yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value)
         positions[partition] = batch.next_offset

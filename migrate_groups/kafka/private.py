@@ -1,7 +1,10 @@
-"""All of kafka-python's private parts that this package uses, each with its reason; everything else asks `Client`.
+"""All private parts of kafka-python that this package uses, each with its reason; other modules use `Client`.
 
-Its public methods lose something: ``require_stable`` and an error for each partition (KIP-447), one partition's error
-raised for the whole call, groups whose members are no consumers; and each waits for its answer before the next is sent.
+The public methods of kafka-python's admin client do not suffice:
+
+- they do not offer ``require_stable`` (KIP-447), and raise one partition's error for the whole call.
+- they can't describe groups whose members are not consumers.
+- each call waits for its answer before the next request can be sent.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kafka.structs import TopicPartition
 
 T = TypeVar("T")
 
-# By class: each private name, and why it is used.
+# By class: each private name, with the reason why it is used.
 USED: Mapping[type, Mapping[str, str]] = {
     KafkaAdminClient: {
         "_manager": "requests of our own are sent by it, side by side",
@@ -46,7 +49,7 @@ USED: Mapping[type, Mapping[str, str]] = {
 
 
 def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
-    """Return the private parts that this version of kafka-python does not have, each with what needs it."""
+    """Return the private parts that the installed kafka-python lacks, each with the reason why it is used."""
     return [
         f"{owner.__name__}.{name}: {reason}"
         for owner, names in used.items()
@@ -56,11 +59,11 @@ def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types
-    """A broker's certificate is not to be trusted, or not for its name. Trying again will not help."""
+    """A broker's certificate is not trusted, or is for another host name. Another attempt can't succeed."""
 
 
 class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
-    """What each bootstrap server, as host and port, was found to fail with."""
+    """No bootstrap server could be used. ``failures``: the error of each that was tried, by host and port."""
 
     def __init__(self, failures: dict[tuple[str, int], Exception]) -> None:
         super().__init__("no bootstrap server could be used")
@@ -68,7 +71,10 @@ class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
 
 
 class Client:
-    """kafka-python's admin client, connected; takes its configuration. Raises `BootstrapFailed` and as the client."""
+    """kafka-python's admin client, connected; it takes the same configuration.
+
+    Raises `BootstrapFailed`, and what kafka-python's own client raises.
+    """
 
     def __init__(self, **properties: Any) -> None:
         opened: list[KafkaNetClient] = []
@@ -94,10 +100,10 @@ class Client:
         self._admin.close()
 
     def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
-        """Return what a request returns, by this time of the monotonic clock; else raise ``KafkaTimeoutError``."""
+        """Return what a request returns. Raises ``KafkaTimeoutError`` at ``deadline`` (of the monotonic clock)."""
 
         async def within_its_time() -> T:
-            # kafka-python bounds each request, and not what comes before it: a connection to a broker that hangs.
+            # Needed because kafka-python's time-out covers a request, but not connecting to a broker that hangs.
             left = max(1, (deadline - time.monotonic()) * 1000)
             answer: T = await self._manager.wait_for(self._manager.call_soon(request, self), left)
             return answer
@@ -106,17 +112,17 @@ class Client:
         return result
 
     def send(self, request: Any, node: Any = None) -> Awaitable[Any]:
-        """Send a request to a broker, to any where none is named; its answer can be awaited later."""
+        """Send a request to a broker, or to any broker if ``node`` is None; the answer can be awaited later."""
         sent: Awaitable[Any] = self._manager.send(request, node_id=node)
         return sent
 
     def begin(self, work: Callable[..., Awaitable[T]], *arguments: Any) -> Awaitable[T]:
-        """Begin a coroutine beside this one; its result can be awaited later."""
+        """Start a coroutine that runs concurrently; its result can be awaited later."""
         begun: Awaitable[T] = self._manager.call_soon(work, *arguments)
         return begun
 
     def version(self, request: Any) -> int:
-        """Return the version in which this class of requests is sent, the highest that both sides know."""
+        """Return the highest version of this request class that both the client and the brokers support."""
         return int(self._manager.broker_version_data.api_version(request))
 
     async def coordinator(self, group: str) -> Any:
@@ -124,12 +130,12 @@ class Client:
         return await self._admin._find_coordinator_id(group)
 
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
-        """Return the broker that coordinates each group. Raises the error of the first that has none."""
+        """Return the broker that coordinates each group. Raises the error of the first group without one."""
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
-        """Yield so many names of one broker, for each of which there is a connection."""
+        """Yield ``number`` names for one broker, because kafka-python opens one connection for each name."""
         yield node
         cluster = self._manager.cluster
         broker = cluster.broker_metadata(node)
@@ -139,7 +145,7 @@ class Client:
             yield name
 
     def brokers(self) -> Sequence[int]:
-        """Return the ids of the brokers."""
+        """Return the ids of the brokers, in ascending order."""
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     async def list_groups(self) -> Sequence[Mapping[str, Any]]:
@@ -148,25 +154,25 @@ class Client:
         return listed
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
-        """Return the settings of these resources, also default ones."""
+        """Return the settings of these resources, defaults included."""
         found: Mapping[str, Any] = await self._admin._async_describe_configs(resources, config_filter="all")
         return found
 
     async def delete_offsets(
         self, group: str, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, type[kafka_errors.KafkaError]]:
-        """Delete what a group has committed there, and return Kafka's error class for each (KIP-496)."""
+        """Delete a group's committed offsets; return Kafka's error class for each partition (KIP-496)."""
         answers: Mapping[TopicPartition, type[kafka_errors.KafkaError]]
         answers = await self._admin._async_delete_group_offsets(group, partitions)
         return answers
 
     async def remove_member(self, group: str, member_id: str, reason: str) -> None:
-        """Have a member leave its group (KIP-345)."""
+        """Remove a member from its group (KIP-345)."""
         await self._admin._async_remove_group_members(group, [MemberToRemove(member_id=member_id, reason=reason)])
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Connections that are made within their time, and whose failures keep their reason."""
+    """Opens connections within a time limit, and keeps the reason of each failure."""
 
     async def _do_bootstrap(self, deadline: float) -> bool:
         failures: dict[tuple[str, int], Exception] = {}
@@ -178,10 +184,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             except kafka_errors.KafkaTimeoutError:
                 silence = f"nothing within {seconds:.0f} s"
                 failures[server.host, server.port] = kafka_errors.KafkaConnectionError(silence)
-            except Exception as error:  # noqa: BLE001  the next server may do
+            except Exception as error:  # noqa: BLE001  the next server may work
                 failures[server.host, server.port] = error
                 if isinstance(error, kafka_errors.SaslAuthenticationFailedError):
-                    break  # one wrong password is enough: accounts get locked
+                    break  # because repeated wrong passwords may lock the account
             else:
                 self.cluster.start_refresh_loop()
                 return True
@@ -216,16 +222,16 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _last_words_first(transport: Any) -> Any:
-    """Have a transport hand over what it has read before it says that the connection is closed.
+    """Make a transport return the bytes that it has received before it reports the closed connection.
 
-    kafka-python 3.0 throws away what comes together with the end: the reason why a broker refuses a login
+    kafka-python 3.0 drops bytes that arrive together with the close. They say why a broker refuses a login
     (docs/kafka-behaviour.md#kafka-python).
     """
     receive = transport._sock_recv
 
     def received() -> tuple[bytes, Exception | None]:
         content, error = receive()
-        return content, None if content else error  # the next look finds the end again
+        return content, None if content else error  # the next read reports the close
 
     transport._sock_recv = received
     return transport

@@ -1,4 +1,4 @@
-"""The first client, kafka-python: reads and writes offset, leader epoch and metadata without loss."""
+"""The reading half of the first client, kafka-python, which keeps offset, leader epoch and metadata without loss."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from migrate_groups.text import some
 K = TypeVar("K")
 T = TypeVar("T")
 
-_LONGEST_NAME = 2**15 - 1  # bytes: Kafka's protocol has its length in 16 bits
+_LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
 _READING = "reading the committed offsets of"
 
 
 class KafkaPythonReader:
     """`GroupReader` over kafka-python.
 
-    ``describe_members`` answers for KIP-848 groups, whose members kafka-python can't see (it calls them Dead): the
-    second client's `describe_group`.
+    describe_members: describes KIP-848 groups; it is the second client's `describe_group`. kafka-python can't read
+    their members, and gets the state Dead for them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class KafkaPythonReader:
         answers = self._of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
         listed = self._listed() if dead else {}
-        # Azure Event Hubs calls a group Dead that nobody is in (kafkactl#217): its commits tell that it is there.
+        # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
         unlisted = [group for group in dead if group not in listed]
         commits = self._of_groups(unlisted, of_groups.fetch_offsets(dict.fromkeys(unlisted)), _READING)
         return {
@@ -85,7 +85,7 @@ class KafkaPythonReader:
         }
 
     def _described(self, group: str, answer: Any, listed: GroupListing | None, *, commits: bool) -> GroupDescription:
-        """Describe a group by the answer for classic groups, and where that is Dead by what the list of groups has."""
+        """Return the description in DescribeGroups' answer; if that is Dead, the one from the list of groups."""
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
         if listed is None:
@@ -161,7 +161,7 @@ class KafkaPythonReader:
     def _read(
         self, group: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, Any]
     ) -> CommittedOffsets | MigrateGroupsError:
-        """Return what was read for each partition, or why it could not be."""
+        """Return the committed offset of each partition, or the error if one could not be read."""
         if pending := [partition for partition in partitions if partition not in answers]:
             return PendingCommits(
                 f"group {group!r} has pending transactional commits on {some(pending)}; "
@@ -174,7 +174,7 @@ class KafkaPythonReader:
             return error
 
     def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
-        """Return the answer for each group. Raises `ClusterUnavailable` or `NotAuthorized` where one has none."""
+        """Return the answer for each group. Raises `ClusterUnavailable` or `NotAuthorized` if one has none."""
         found: dict[str, T] = {}
         for group, answer in self._each_of_groups(groups, ask, doing).items():
             if isinstance(answer, MigrateGroupsError):
@@ -183,7 +183,7 @@ class KafkaPythonReader:
         return found
 
     def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return the answer for each group, or why it has none; ``doing`` comes before "group 'g'"."""
+        """Return the answer for each group, or its error, in which ``doing`` comes before "group 'g'"."""
         return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
 
     def log_ranges(
@@ -235,14 +235,14 @@ class KafkaPythonReader:
         return [answer for answer in answers if answer.partitions]
 
     def _check_visible(self, hidden: Iterable[str]) -> None:
-        """Raise `NotAuthorized` where a topic is hidden from this principal."""
+        """Raise `NotAuthorized` if there are topics that are hidden from this principal."""
         lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
         if lacking:
             raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it that")
 
 
 def _describe_group(group: str) -> str:
-    """Return what reading a group needs. Raises `InvalidInput` for a name that is too long for a request."""
+    """Return the permission to read a group. Raises `InvalidInput` if its name is too long for a request."""
     size = len(group.encode(errors="replace"))
     if size > _LONGEST_NAME:
         raise InvalidInput(f"group {group[:40]!r}…: a name of {size:,} bytes; Kafka's requests hold {_LONGEST_NAME:,}")

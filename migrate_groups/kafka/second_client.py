@@ -1,4 +1,4 @@
-"""The second client: confluent-kafka, another implementation, asked in a child process with a hard time-out."""
+"""The second client: confluent-kafka, an independent implementation, in a child process with a hard time-out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 
-# The child's own time-out comes first; this is for one that hangs or has died.
+# Added to the child's own time-out, so that only a child that hangs or has died exceeds it.
 _GRACE_SECONDS = 5.0
 
 
 class SecondClient:
-    """Reads back what was written, and sees the members of KIP-848 groups.
+    """Reads back committed offsets, and describes the members of KIP-848 groups.
 
-    The child starts with the first question, or with `start`, so that it imports while the first client does. A child
-    that dies or hangs is replaced once; then `ClusterUnavailable`.
+    The child process starts with the first question, or with `start`, so that it imports while the first client does.
+    If the child dies or hangs, a second one gets the question; if that one fails, too, `ClusterUnavailable` is raised.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -33,19 +33,19 @@ class SecondClient:
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
-        """Start the child, without waiting for it."""
+        """Start the child process, and do not wait for it."""
         self._child = self._child or _Child()
 
     def close(self) -> None:
-        """End the child."""
+        """End the child process."""
         child, self._child = self._child, None
         if child is not None:
             child.end()
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """See `OffsetsReader.committed`; without metadata, which confluent-kafka reads wrongly.
+        """See `OffsetsReader.committed`; the metadata is left out.
 
-        docs/kafka-behaviour.md#confluent-kafka has the reason.
+        confluent-kafka reads metadata wrongly (docs/kafka-behaviour.md#confluent-kafka).
         """
         found = self.committed_by_group({group: partitions})[group]
         if isinstance(found, MigrateGroupsError):
@@ -55,7 +55,7 @@ class SecondClient:
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `OffsetsReader.committed_by_group`, `committed`."""
+        """See `OffsetsReader.committed_by_group`; the metadata is left out, as in `committed`."""
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
         }
@@ -76,9 +76,9 @@ class SecondClient:
         }
 
     def describe_group(self, group: str, state: str) -> GroupDescription:
-        """Describe a KIP-848 group; ``state`` is the coordinator's own word, which librdkafka may not know.
+        """Return the description of a KIP-848 group. A member's assignment includes its target assignment.
 
-        Its members' assignment is what they hold and what they are about to get.
+        state: the group's state as a broker reports it, because librdkafka may not know that state.
         """
         described = self._ask("describe", "describe", group=group)
         return GroupDescription(
@@ -99,7 +99,7 @@ class SecondClient:
         )
 
     def _ask(self, verb: str, next_verb: str, **arguments: Any) -> Any:
-        """Return what a child answers; ``next_verb`` is for the second one, where the first has died or hung."""
+        """Return a child's answer; a second child is asked with ``next_verb`` if the first dies or hangs."""
         arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
         answer = None
         with self._one_at_a_time:
@@ -107,7 +107,7 @@ class SecondClient:
                 answer = self._answer(msgspec.json.encode({"verb": each, "arguments": arguments}) + b"\n")
                 if answer is not None:
                     break
-                self.close()  # its late answer must not be taken for that to the next question
+                self.close()  # otherwise a late answer would be taken for the next answer
         if answer is None:
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
         if "error" in answer:
@@ -137,9 +137,9 @@ class _Child:
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Return the child's answer, or None where it died or said nothing in time."""
+        """Return the child's answer, or None if it died or did not answer within ``timeout`` seconds."""
         stdin = self._process.stdin
-        assert stdin is not None  # noqa: S101  a pipe was asked for
+        assert stdin is not None  # noqa: S101  for mypy: stdin is a pipe
         try:
             stdin.write(question)
             stdin.flush()
@@ -157,12 +157,12 @@ class _Child:
                 try:
                     pipe.close()
                 except OSError:
-                    continue  # what was not sent to a dead child is lost with it
+                    continue  # the child is dead, so that unsent bytes do not matter
 
     def _read(self, stdout: IO[bytes]) -> None:
         try:
             for line in stdout:
                 self._lines.put(line)
         except ValueError:
-            return  # closed by `end` while reading
-        self._lines.put(b"")  # the child is gone
+            return  # `end` has closed the pipe during the read
+        self._lines.put(b"")  # the child has ended

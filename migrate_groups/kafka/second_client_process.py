@@ -1,9 +1,10 @@
-"""The second client's process: confluent-kafka, one JSON question a line on stdin, one JSON answer a line on stdout.
+"""The second client's process: reads a JSON question from each line of stdin, writes a line of JSON to stdout.
 
-A process of its own because librdkafka can end it: SIGSEGV in ``list_consumer_group_offsets`` when the coordinator has
-moved, SIGABRT after admin time-outs (docs/kafka-behaviour.md#confluent-kafka). ``Consumer.committed`` survived these,
-asks with ``require_stable`` (isolation.level is read_committed) and does not join the group. The configuration comes on
-stdin, so that no secret stands in a process list.
+confluent-kafka runs in a separate process, because librdkafka can end its process: SIGSEGV in
+``list_consumer_group_offsets`` when the coordinator has moved, SIGABRT after admin time-outs. ``Consumer.committed``
+survived both, and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It asks with ``require_stable``,
+because isolation.level is read_committed by default. The configuration comes on stdin, so that no secret is in the list
+of processes.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _MOST_CONSUMERS = 16
 def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
     """Return ``[topic, partition, offset or null, leader epoch or null]`` for each partition of each group.
 
-    What went wrong for a group is a string in place of its answer. Several groups are asked for through one admin
-    client, which may end this process; those that it has no answer for each by itself. Metadata is left out:
-    confluent-kafka's reads over-run the buffer (docs/kafka-behaviour.md#confluent-kafka).
+    A group with an error has the error's text in place of its answer. Several groups are read with one admin client,
+    which may end this process; a group that it has no answer for is then read with a consumer. Metadata is left out,
+    because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
     """
     until = time.monotonic() + timeout
     found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}
@@ -40,7 +41,7 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return what `committed` does, through a consumer for each group."""
+    """Return the same as `committed`, read with one consumer for each group, never with an admin client."""
     until = time.monotonic() + timeout
 
     def of_group(group: str) -> list[Any] | str:
@@ -80,7 +81,7 @@ def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]]
     settings = {
         "group.id": group,
         "enable.auto.commit": False,
-        # librdkafka waits half of this before it connects to the coordinator that it has found: 40 ms less.
+        # librdkafka waits half of this before it connects to the coordinator; the default costs 40 ms more.
         "reconnect.backoff.ms": 20,
         "error_cb": lambda error: said.append(error.str()),
     }
@@ -90,7 +91,7 @@ def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]]
             _committed(answer) for part in _parts(partitions) for answer in consumer.committed(part, timeout=timeout)
         ]
     except confluent_kafka.KafkaException as error:
-        consumer.poll(0)  # why a connection failed, librdkafka says to the callback alone
+        consumer.poll(0)  # librdkafka reports why a connection failed only to error_cb
         raise RuntimeError("; ".join([str(error.args[0]), *said[:1]])) from error
     finally:
         consumer.close()
@@ -104,7 +105,7 @@ def _committed(answer: Any) -> list[Any]:
 
 
 def describe(config: dict[str, Any], group: str, timeout: float) -> dict[str, Any]:
-    """Return the members of a group; of a KIP-848 group with what they hold and what they are about to get."""
+    """Return a group's state and members; a KIP-848 member's assignment includes its target assignment."""
     admin = AdminClient(config)
     described = admin.describe_consumer_groups([group], request_timeout=timeout)[group].result(timeout)
     return {
@@ -128,7 +129,7 @@ def _held_or_coming(member: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Answer questions until stdin ends. An error is an answer too: ``{"error": …}``."""
+    """Answer questions until stdin ends. The answer to a question that fails is ``{"error": …}``."""
     verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone, describe)}
     for line in sys.stdin.buffer:
         question = msgspec.json.decode(line)

@@ -1,7 +1,6 @@
-"""Kafka's requests and answers through kafka-python's protocol classes, for `kafka_python`.
+"""Translate between kafka-python's protocol classes and this package's model.
 
-The classes are used directly where kafka-python's admin methods lose something: ``require_stable`` and an error for
-each partition (KIP-447), one partition's error raised for the whole call, groups whose members are no consumers.
+`migrate_groups.kafka.private` has the reasons why kafka-python's admin methods are not used.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ V = TypeVar("V")
 Request = Callable[[Client], Awaitable[T]]
 PartitionError = type[kafka_errors.KafkaError]
 
-# The broker gave up waiting, or failed somewhere inside: the commit may be in the log all the same.
+# The broker timed out or had an internal error, so that the commit may be in the log nevertheless.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
@@ -36,7 +35,7 @@ UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 async def list_groups(client: Client) -> dict[str, GroupListing]:
     """Return every group that this principal may describe, by name."""
     listed = await client.list_groups()
-    # Brokers before 4.0 know no types, and then every group is a classic one; before 2.6 no states either.
+    # Brokers before 4.0 report no group type, because every group is classic; before 2.6 they report no state.
     return {
         entry["group_id"]: GroupListing(
             group=entry["group_id"],
@@ -49,7 +48,10 @@ async def list_groups(client: Client) -> dict[str, GroupListing]:
 
 
 def classic_group(answer: Any) -> GroupDescription:
-    """Turn a DescribedGroup into a description. Raises `Refused` where nobody can tell what a member holds."""
+    """Return the description of a group from a DescribedGroup.
+
+    Raises `Refused` if a consumer's subscription or assignment is not in Kafka's consumer protocol.
+    """
     is_consumer = answer.protocol_type == "consumer"
     return GroupDescription(
         group=answer.group_id,
@@ -63,7 +65,7 @@ def classic_group(answer: Any) -> GroupDescription:
 
 def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
     try:
-        # Only consumers put Kafka's consumer protocol into these bytes; Connect workers, for one, do not.
+        # Only consumers send Kafka's consumer protocol; Connect workers, for instance, do not.
         subscription, assignment = _decoded(member) if is_consumer else ([], [])
     except (struct.error, TypeError, ValueError) as error:
         raise Refused(
@@ -81,9 +83,10 @@ def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
 
 
 def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
-    """Return the topics and the partitions in a member's bytes, of which a rebalance leaves none.
+    """Return a member's subscription and assignment; both are empty while the group rebalances.
 
-    Raises ``struct.error`` or ``ValueError`` where they end too early, ``TypeError`` where they hold no list.
+    Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a topic has no name, ``TypeError`` if they
+    have no list.
     """
     subscription, assignment = [], []
     if member.member_metadata:
@@ -96,9 +99,9 @@ def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
 
 
 async def topics(client: Client, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
-    """Return the Metadata answer for each of these topics, or for all where ``names`` is None; creates none.
+    """Return the Metadata answer for each of these topics, or for all topics if ``names`` is None; creates no topic.
 
-    Not through kafka-python's admin client, which turns every partition into a dict, in as much time as reading takes.
+    kafka-python's admin client is not used, because it makes a dict of each partition, which takes as long as reading.
     """
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -111,12 +114,12 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
 
 
 def hides_topic(answer: Any) -> bool:
-    """Return whether the answer for a topic, or one of its partitions, is that it may not be described."""
+    """Return whether the answer for a topic or a partition is TOPIC_AUTHORIZATION_FAILED."""
     return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
 
 
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
-    """Turn the answer for one partition into its committed offset. Raises `Refused`."""
+    """Return the committed offset in the answer for a partition, or None. Raises `Refused` for an error."""
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)
         raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
@@ -129,7 +132,7 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
 
 
 def write_answer(error: PartitionError) -> WriteAnswer:
-    """Turn kafka-python's error class for one partition into an answer."""
+    """Return the write's answer for kafka-python's error class of one partition."""
     if error is kafka_errors.NoError:
         return WriteAnswer(answer=Answer.WRITTEN)
     undecided = issubclass(error, _UNDECIDED)
@@ -137,8 +140,8 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 
 
 def answer_of_all(error: Exception) -> WriteAnswer:
-    """Turn an error of the whole request into the answer for each of its partitions."""
-    # A request that broke off may have been applied, or be applied later: only an answer of Kafka's is a refusal
+    """Return the answer for each partition of a request that failed as a whole."""
+    # Only an error that a broker returned is a refusal, because any other request may be applied, also later
     # (docs/kafka-behaviour.md#altering-offsets).
     if isinstance(error, kafka_errors.BrokerResponseError):
         return write_answer(type(error))
@@ -146,7 +149,7 @@ def answer_of_all(error: Exception) -> WriteAnswer:
 
 
 def by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
-    """Return what there is for each partition, by topic."""
+    """Return the values of each topic's partitions, by topic."""
     topics: dict[str, list[V]] = defaultdict(list)
     for partition, value in partitions:
         topics[partition.topic].append(value)

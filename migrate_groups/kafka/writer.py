@@ -1,4 +1,4 @@
-"""The first client's writes: what it does beside reading."""
+"""The writing half of the first client, kafka-python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 K = TypeVar("K")
 
-# Refused before anything was applied: safe to send again once the coordinator is known anew.
+# The coordinator refuses these before it applies anything, so that the request is safe to send again.
 _NOT_APPLIED = (
     kafka_errors.NotCoordinatorError,
     kafka_errors.CoordinatorNotAvailableError,
@@ -29,7 +29,7 @@ _NOT_APPLIED = (
 
 
 class KafkaPythonWriter(KafkaPythonReader):
-    """`GroupWriter` over kafka-python. It never raises for a partition: every answer is returned."""
+    """`GroupWriter` over kafka-python. An error for a partition is returned as its answer, not raised."""
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -66,14 +66,17 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
-        """Send writes; ``asked`` is what they are about in each group, which has one answer each."""
+        """Send writes, and return one answer for each item.
+
+        asked: the items of each group: partitions, or the group's own name for a deletion of the group.
+        """
         if "" in asked:
             raise ValueError("a group name is never empty: kafka-python would write to the group ''")
         into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
         left = list(asked)
 
         def not_applied() -> list[str]:
-            """Send what is left; return the groups for which that can be sent again."""
+            """Send the writes of the groups that are left; return the groups whose writes were not applied."""
             for group in left:
                 into.found.pop(group, None)
                 into.failed.pop(group, None)
@@ -105,7 +108,7 @@ class KafkaPythonWriter(KafkaPythonReader):
 
 
 def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
-    """Return whether nothing of what was sent for a group was applied, since its coordinator has moved."""
+    """Return whether a group's writes were not applied because its coordinator was not available."""
     if group in into.failed:
         return isinstance(into.failed[group], _NOT_APPLIED)
     answers = into.found[group].values()

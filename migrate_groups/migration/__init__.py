@@ -1,1 +1,1 @@
-"""The use cases on a cluster, step by step, and what they need of it (ports)."""
+"""The use cases on a cluster, step by step, and the interfaces that they use (`ports`)."""

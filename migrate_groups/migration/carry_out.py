@@ -1,4 +1,4 @@
-"""The steps that every command that writes has in common: agree, write with a receipt, watch."""
+"""The steps that all writing commands share: ask for agreement, write with a receipt, watch afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from migrate_groups.text import some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` where the record is of another migration, or where a later commit would be undone."""
+    """Raise `UsageError` if the receipt is of another migration, or if the plan would undo a later commit."""
     differences = resumed_differently(file.receipt, plan)
     if differences:
         raise UsageError(
@@ -38,10 +38,10 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 
 
 def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
-    """Return whether this run handed over and its target groups have gone on since: nothing is handed over again.
+    """Return whether the run is over: it handed over, and a target group has started since.
 
-    Raises `PartlyApplied` where the source group has moved as well: those records are processed twice; `Refused` where
-    a target group has lost an offset.
+    Raises `PartlyApplied` if the source group has also moved, because those records are processed twice. Raises
+    `Refused` if a target group has no committed offset any more for a partition.
     """
     started = started_since(reader, file.receipt)
     if started is None:
@@ -61,10 +61,10 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
 
 
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
-    """Tell the plan, and ask whether it shall be written; a ``provisional`` one is made again after a wait.
+    """Show the plan and ask whether to write it; a ``provisional`` plan is made again after the wait.
 
-    Raises `Refused` where a check forbids the write, at which a provisional plan's pending ones are not looked at yet,
-    and for a no.
+    Raises `Refused` if a check forbids the write, or if the answer is no. Pending checks of a provisional plan do not
+    forbid it yet.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
@@ -75,7 +75,7 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
 ) -> Execution:
-    """Write a plan, read it back with both clients, and return the execution, which is in the receipt at each step."""
+    """Write a plan, read it back with both clients, and return the execution. The receipt records every step."""
 
     def record(execution: Execution) -> None:
         file.record(execution)
@@ -91,9 +91,10 @@ def write_plan(
 def watch_afterwards(
     reader: GroupReader, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the groups that must no longer consume, over ``guard``; return and record the execution with what they did.
+    """Watch the groups that must no longer consume for ``guard`` seconds, and return the execution with what they did.
 
-    Only where all was written: otherwise the same write is still to come.
+    The receipt records it too. If the execution is not whole, nothing is watched, because the same write has to be
+    repeated first.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):

@@ -1,4 +1,4 @@
-"""Delete a group that nobody is in, with all its offsets: the end of a replay."""
+"""Delete a group without members, with all its committed offsets, for instance after a replay."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from migrate_groups.snapshots.snapshot import Snapshot
 
 
 def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
-    """Return what a group has committed, which goes with it.
+    """Return the committed offsets that are deleted together with a group.
 
-    Raises `GroupNotFound`; `Refused` where it has members or is no consumer group; `NotAuthorized` where this principal
-    may not delete it; and as `GroupReader`.
+    Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if this
+    principal may not delete it; and the errors of `GroupReader`.
     """
     described = existing_group(reader, group)
     if not described.is_consumer_group:
@@ -38,10 +38,10 @@ def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
 
 
 def delete_group(writer: GroupWriter, group: str) -> None:
-    """Delete a group, and look whether it is gone.
+    """Delete a group, and describe it to verify that it no longer exists.
 
-    Raises `Refused` where the coordinator refuses it, `PartlyApplied` where nobody can tell, or somebody has it there
-    again; and as `GroupReader`.
+    Raises `Refused` if the coordinator refuses the deletion; `PartlyApplied` if the group still exists, or exists
+    again; and the errors of `GroupReader`.
     """
     answer = writer.delete_group(group)
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":

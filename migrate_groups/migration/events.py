@@ -1,4 +1,4 @@
-"""What a use case tells while it runs, and what it asks: the command line implements it, and a program may."""
+"""The callbacks through which a running use case reports and asks; the command line implements them."""
 
 from __future__ import annotations
 
@@ -12,40 +12,46 @@ from migrate_groups.snapshots.snapshot import Row
 
 
 class Events(Protocol):
-    """Called in the thread of the use case, which goes on when the call returns. What they raise ends it."""
+    """The callbacks of a use case. An error that a callback raises ends the use case.
+
+    They are called in the thread of the use case, which continues when the call returns.
+    """
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Take note of the plan that is about to be agreed to; ``rows`` returns what it was made from."""
+        """Receive the plan before the question whether to write it; ``rows`` returns the rows that it was made from."""
         ...
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether the plan shall be written; a ``provisional`` one is made again once the groups have stopped.
+        """Return whether to write the plan; a ``provisional`` plan is made again once the groups have stopped.
 
-        A plan that writes nothing and is not provisional is not asked about.
+        Not called for a plan that writes nothing and is not provisional.
         """
         ...
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Take note of a look at groups that must stop: why each still runs (empty: it has stopped), after how long."""
+        """Receive an observation of the groups that must stop, after ``seconds`` of waiting.
+
+        ``reasons``: why each group still runs; empty if it has stopped.
+        """
         ...
 
     def writing(self, told_by: str) -> None:
-        """Take note that a request that writes is about to be sent; ``told_by`` says what tells how far it came."""
+        """Receive notice that a write is in progress; ``told_by`` says where to see what was written."""
         ...
 
     def read_back(self, verb: Verb) -> None:
-        """Take note that all of a write was read back: after a hand-over the target groups may start."""
+        """Receive notice that the whole write was read back: after a hand-over, the target groups may start."""
         ...
 
     def said(self, line: str) -> None:
-        """Take note of a line for a person."""
+        """Receive a line of text to show to the user."""
         ...
 
 
 class Silent:
-    """Agrees to every plan, and tells nothing."""
+    """Agrees to every plan, and ignores every report."""
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """See `Events.planned`."""

@@ -1,4 +1,4 @@
-"""Watch, after a write, the groups that must no longer consume: what they process or commit then comes twice."""
+"""Watch, after a write, the groups that must no longer consume: records that they process are processed twice."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
-# A rebalance waits this long for a member that does not poll: max.poll.interval.ms, by default.
+# A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
 _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must not consume any more: the offset that it stopped at, None where it has none."""
+    """A partition that a group must no longer consume, and the offset at which it stopped (None: no commit)."""
 
     partition: TopicPartition
     offset: int | None
 
 
 def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
-    """Return what must not be consumed any more once an execution is done, by group.
+    """Return, by group, the partitions that the group must no longer consume after an execution.
 
-    After a hand-over and a hand-back that is the group that handed over; after a rollback the targets; after
+    After a hand-over and a hand-back these are the groups that handed over, after a rollback the target groups, after
     delete-offsets the source group.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
@@ -47,15 +47,15 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution, with what the groups that must no longer consume did since their offsets were read."""
+    """Return the execution with what the watched groups have done since their offsets were read."""
     return _look(reader, execution)[0]
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
-    """Watch those groups for this long, or until one does something, and return the execution that says so.
+    """Watch these groups for ``seconds``, or until one of them moves, and return the execution with what they did.
 
-    A group that rebalances at the end is watched on, for 5 minutes at most: only after the rebalance it can be seen who
-    got the partitions. What can't be seen by then counts as if the group had moved.
+    A group that is rebalancing at the end is watched for up to 5 more minutes, because its assignment shows only after
+    the rebalance. If it still does not show, the group counts as moved.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
@@ -72,7 +72,7 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
 
 
 def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Return the execution of `look_at_watched`, and the groups of which this look does not show who has what."""
+    """Return the execution as `look_at_watched` does, and the groups whose assignment a rebalance hides."""
     unclear = []
     for group, stopped in watched(execution).items():
         try:
@@ -87,12 +87,12 @@ def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[st
 
 
 def _what_it_did(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
-    """Return what the group did, and whether it can be seen who has the topics."""
+    """Return what the group did, and whether its assignment of these topics can be seen."""
     description = reader.describe_group(group)
     topics = {each.partition.topic for each in stopped}
     reasons = running(description, topics) if description.exists else []
     rebalances = description.state not in ("Stable", "Empty", "Dead")
-    # It lives on with other topics, and rebalances for them, or for those in question: a later look tells.
+    # The group keeps other topics. Whether it rebalances because of them or of these topics shows only later.
     is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
     if not is_clear:
         reasons = []
@@ -114,10 +114,10 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution, with targets that have no member and other offsets than were written.
+    """Return the execution with the changed offsets of target groups that have no member.
 
-    A lower offset is another writer's doing, and a failure. A higher one is a remark: it may be a new application that
-    has stopped again.
+    A lower offset, or none, is a failure: another client has written it. Any other difference is a remark: the new
+    application may have started and stopped again.
     """
     groups = _by_group(execution.entries)
     found = reader.committed_by_group(

@@ -1,7 +1,7 @@
-"""What the verbs need of a cluster: interfaces, which the adapters in `migrate_groups.kafka` implement.
+"""The interfaces through which the verbs use a cluster; the adapters in `migrate_groups.kafka` implement them.
 
-The real clients and the tests' cluster in memory implement them alike: one contract suite holds them to it.
-A dry run is handed a `GroupReader`, which has no method that writes.
+The tests' in-memory cluster implements them too. One contract suite verifies that it and the real clients behave alike.
+A dry run gets a `GroupReader`, which has no method that writes.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from migrate_groups.model.topics import TopicDescription
 
 
 class OffsetsReader(Protocol):
-    """Reads committed offsets: what the second client is asked for."""
+    """Reads committed offsets. The second client implements only this."""
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the committed offset of each of these partitions; ``None`` where nothing is committed.
+        """Return the committed offset of each of these partitions; ``None`` if nothing is committed.
 
-        Read with ``require_stable`` (KIP-447): pending transactional commits are waited for.
-        Raises `ClusterUnavailable`, `NotAuthorized`; `PendingCommits` where one stays so until the time-out.
+        Offsets are read with ``require_stable`` (KIP-447), which waits for pending transactional commits.
+        Raises `ClusterUnavailable`, `NotAuthorized`; `PendingCommits` if a commit is still pending at the time-out.
         """
         ...
 
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return for each group what `committed` returns, or the error that it raises; it raises none of them.
+        """Return, for each group, the result of `committed`, or the error that `committed` would raise.
 
-        All groups are asked at once: with one request for each coordinator (KIP-709, Kafka 3.0), or side by side.
+        Reads all groups at once: with one request for each coordinator (KIP-709, Kafka 3.0), or with concurrent
+        requests.
         """
         ...
 
@@ -51,39 +52,40 @@ class GroupReader(OffsetsReader, Protocol):
     """Reads groups, topics and offsets. Raises `ClusterUnavailable` or `NotAuthorized` from every method."""
 
     principal: str
-    """Who asks, in the words of Kafka's ACLs as far as a client can know them: ``User:alice``."""
+    """The principal of this client as Kafka's ACLs name it, as far as a client can know it: ``User:alice``."""
 
     def cluster_id(self) -> str:
         """Return the id that the brokers report for their cluster."""
         ...
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """Return every group that this principal may describe, sorted by name, of whatever type."""
+        """Return all groups of any type that this principal may describe, sorted by name."""
         ...
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Describe a group of any type; one that does not exist is ``Dead``.
+        """Return the description of a group of any type; a group that does not exist is ``Dead``.
 
-        Raises `Refused` where what a consumer sent is not Kafka's consumer protocol: nobody can tell what it holds.
+        Raises `Refused` if a member's metadata is not Kafka's consumer protocol, because its topics are then unknown.
         """
         ...
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Describe several groups, as `describe_group` does one, with one request for each coordinator."""
+        """Return the description of each group, as `describe_group` does, with one request for each coordinator."""
         ...
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Describe topics; those that do not exist are left out. Never creates a topic.
+        """Return the descriptions of these topics; a topic that does not exist is left out. Never creates a topic.
 
-        None: all that this principal may describe, Kafka's own included.
+        ``topics`` None: all topics that this principal may describe, including Kafka's internal topics.
         """
         ...
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return what the group has committed, wherever that is; ``None``: a transactional commit is pending there.
+        """Return all committed offsets of a group; ``None`` if a transactional commit is pending for the partition.
 
-        A topic that this principal may not describe is missing here without an error, and so is a partition whose first
-        commit is still pending (docs/kafka-behaviour.md#pending-transactions): `committed` asks for what is missing.
+        Two kinds of partitions are left out without an error; `committed` reads them by name:
+        those of a topic that this principal may not describe (docs/kafka-behaviour.md#what-a-principal-may-not-see),
+        and those whose first commit is still pending (docs/kafka-behaviour.md#pending-transactions).
         """
         ...
 
@@ -93,110 +95,123 @@ class GroupReader(OffsetsReader, Protocol):
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return both ends of each partition's log; a partition that does not exist or has no leader is left out.
+        """Return the log start and log end offset of each partition.
 
-        ends, starts: those that were read before, and are good enough: they are returned as they are, and not asked
-        for. But an end stands only where the leader that answers for the start has told this reader, in the same epoch
-        of its leadership (KIP-320), that the log reaches so far; else it is read anew: another leader may have cut the
-        log (an unclean election). A partition of which nothing is left to ask for is there, whatever has become of it.
+        A partition that does not exist or has no leader is left out.
+
+        ends, starts: offsets that were read before and need not be read again. If only the end of a partition is given,
+        it is verified with the answer for the start: the leader must have told this reader, in the same leader epoch
+        (KIP-320), that the log reaches this end. Otherwise the end is read again, because another leader may have
+        truncated the log (docs/kafka-behaviour.md#logs). If both are given, they are returned without a request, even
+        if the partition no longer exists.
         """
         ...
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset, beyond which no ``read_committed`` consumer is handed anything.
+        """Return each partition's last stable offset; ``read_committed`` consumers get no records at or after it.
 
-        It is the log's end, or the first record of a transaction that is open. A partition that does not exist or has
-        no leader is left out.
+        It is the log end offset, or the offset of the first record of an open transaction. A partition that does not
+        exist or has no leader is left out.
         """
         ...
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return each partition's first record with its timestamp or a later one; ``None`` where there is none.
+        """Return the first record at or after each partition's timestamp; ``None`` if there is no such record.
 
-        timestamps: milliseconds since 1970. First by offset, whatever the order of timestamps. Records of open and
-        aborted transactions count, and so do transaction markers, which have the broker's time
-        (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left out. Raises
-        ``ValueError`` for a negative timestamp.
+        timestamps: milliseconds since 1970. The first record is the one with the lowest offset, even if the timestamps
+        in the log are out of order. Records of open and aborted transactions count. So do transaction markers, which
+        have the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left
+        out. Raises ``ValueError`` for a negative timestamp.
         """
         ...
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that a ``read_committed`` consumer is handed, or ``None``.
+        """Return the first record in each span of offsets that a ``read_committed`` consumer gets; ``None`` if none.
 
-        Transaction markers, aborted records and what compaction has removed are none. A partition that does not answer
-        in some seconds, for instance since its transaction is open, is left out: it may have one.
+        Transaction markers, aborted records and records that are compacted away do not count. A partition that does
+        not answer within some seconds, for instance because a transaction is open, is left out: it is not known
+        whether it has a record.
         """
         ...
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return what this principal may do with each of these groups and topics, whether they exist or not (KIP-430).
+        """Return the operations that this principal may perform on each group and topic (KIP-430), existing or not.
 
-        Nothing at all: it may not even be described. ``None``: the brokers don't say. Never raises `NotAuthorized`.
+        An empty set: this principal may not even describe it. ``None``: the brokers do not say. Never raises
+        `NotAuthorized`.
         """
         ...
 
     def offsets_retention(self) -> timedelta | None:
-        """Return how long a group's offsets outlive its last member: ``offsets.retention.minutes`` of a broker.
+        """Return how long committed offsets are kept: ``offsets.retention.minutes`` of a broker.
 
-        ``None`` where this principal lacks DescribeConfigs on the cluster, or the brokers know no such setting.
+        ``None`` if this principal lacks DescribeConfigs on the cluster, or if the broker does not report the setting.
+        See docs/kafka-behaviour.md#expiry.
         """
         ...
 
 
 class HeldGroup(Protocol):
-    """An Empty group that nobody else can join or commit to."""
+    """A group that this tool has joined so that no consumer can join it or commit to it without membership.
+
+    Only a transactional commit without membership still passes (docs/kafka-behaviour.md#holding-a-group).
+    """
 
     lost: str | None
-    """Why the group may not be held any more; None while it is."""
+    """Why the group may no longer be held; None while it is held."""
 
 
 class GroupWriter(GroupReader, Protocol):
-    """Writes committed offsets, for groups without members only (the coordinator refuses others)."""
+    """Writes and deletes committed offsets, and deletes groups.
+
+    The coordinator accepts offsets only for a group without members, and a deletion of offsets only for topics that no
+    member subscribes to (docs/kafka-behaviour.md#altering-offsets).
+    """
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets in one request, which must fit (see ``migration.write``); one answer a partition."""
+        """Commit these offsets in one request (its size is limited, see `migration.write`); return one answer each."""
         ...
 
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit as `alter_offsets` does, with one request a group, side by side."""
+        """Commit as `alter_offsets` does, with one request for each group, concurrently."""
         ...
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete the committed offsets of these partitions (KIP-496); one answer a partition."""
+        """Delete the committed offsets of these partitions (KIP-496); return an answer per partition."""
         ...
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with all its committed offsets; the coordinator refuses one that has members."""
+        """Delete a group with all its committed offsets; the coordinator refuses if the group has members."""
         ...
 
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:
-        """Hold an Empty group for the length of a ``with`` block; its own membership is not described meanwhile.
+        """Hold an Empty group during a ``with`` block; descriptions of the group leave out the holding member.
 
-        Raises `Refused` where somebody is in it.
+        Raises `Refused` if the group has members.
         """
         ...
 
 
 class Clients(NamedTuple):
-    """Two implementations of a client: one reads and writes, the second one reads back after it."""
+    """Two independent clients: the first reads and writes, the second reads back what the first has written."""
 
     writer: GroupWriter
     second: OffsetsReader
 
 
 class OffsetsTopicReader(Protocol):
-    """Reads partitions of the offsets topic. Never joins a group, and commits nothing. Needs Read on the topic."""
+    """Reads partitions of the offsets topic. It joins no group and commits nothing. It needs Read on the topic."""
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield what is in the log from these positions on, until all ends are reached.
+        """Yield the records of each partition from its position to its end offset.
 
-        A transaction that is still open holds readers back: after the time-out without a new record the reading ends
-        short of the end. Raises `ClusterUnavailable` or `NotAuthorized`.
+        An open transaction stops readers before the end: if no new record comes within the time-out, reading ends
+        there. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         ...

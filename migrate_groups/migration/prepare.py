@@ -1,4 +1,4 @@
-"""From a snapshot to a plan, and the same plan once more beside the write."""
+"""Make a plan from a snapshot, and make it again right before the write."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def make_plan(
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
 ) -> Plan:
-    """Return what would be written for a snapshot whose rows name their groups, with the verdict of every check.
+    """Return the plan for a snapshot whose rows name their groups, with the verdict of every check. Writes nothing.
 
-    ``receipt`` is the record of the run so far. Raises as `GroupReader`; writes nothing.
+    ``receipt`` is the record of the run so far. Raises the errors of `GroupReader`.
     """
     return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
-    """Return a saved plan, made again from the cluster and the rows that it was made from, with its checks of now.
+    """Return an approved plan, made again from its rows and from the cluster as it is now.
 
-    What an earlier run of it has written already is unchanged. Raises `Refused` where the plan is stale, naming each
-    partition that is not as it was; and as `GroupReader`.
+    Offsets that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the plan is for
+    another cluster, or stale: the message names partitions that changed. Raises the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     plan, facts = plan_of(reader, wanted, approved.options)
@@ -56,10 +56,11 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
 def plan_at_the_write(
     reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, receipt: Receipt = NOTHING_WRITTEN
 ) -> Plan:
-    """Return the plan made anew beside the write, after the old groups were quiet over ``settle``.
+    """Return the plan, made again right before the write.
 
-    The snapshot is the first of the two looks at them; what is still missing of ``settle`` is waited for. Raises
-    `Refused` where a check now forbids the write, or what would be written is not what was shown.
+    The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
+    passed since the snapshot, this waits for the rest. Raises `Refused` if a check now forbids the write, or if the
+    plan differs from the one shown.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -77,9 +78,10 @@ def plan_of(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
-    """Return the plan for what is wanted, each group's partition once, with the facts behind it.
+    """Return the plan for ``wanted``, and the facts that it is based on.
 
-    ``cluster_facts`` and ``reading`` are what is known already (`survey`).
+    ``wanted`` contains each partition of a group once. ``cluster_facts`` and ``reading`` are facts that were read
+    before; see `survey`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
@@ -98,7 +100,7 @@ def _refuse_drifted(reasons: Reasons, message: str) -> None:
 
 
 def refuse_forbidden(refusals: Sequence[Check]) -> None:
-    """Raise `Refused` naming each check that forbids the write, where one does."""
+    """Raise `Refused` with these checks if there are any; each of them forbids the write."""
     if refusals:
         raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
 
@@ -109,5 +111,5 @@ def _still_to_settle(snapshot: Snapshot, settle: float, now: datetime) -> float:
         for row in snapshot.rows()
         if row.source_group is not None and row.taken_at is not None
     ]
-    # A snapshot from a clock that is ahead says nothing of the time since: all of settle is waited for.
+    # If the clock of the snapshot is ahead, the time since then is unknown, so all of settle is waited for.
     return min(settle, max(0.0, settle - min(ages, default=settle)))

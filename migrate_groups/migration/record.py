@@ -1,4 +1,4 @@
-"""What the record of a run forbids."""
+"""Refuse a verb that the receipt of a run forbids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrate_groups.planning.run_states import Verb
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` where the record of the run forbids this verb, naming each state with its partitions."""
+    """Raise `Refused` if the receipt of the run forbids this verb, with the partitions in each forbidding state."""
     reasons = receipt.refusals(verb)
     if reasons:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")

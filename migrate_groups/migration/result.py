@@ -1,4 +1,4 @@
-"""What became of a write, for whoever asked for it."""
+"""The result of a write, for the caller."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from migrate_groups.text import counted
 
 
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
-    """Return what became of a write whose receipt is kept in a file."""
-    assert file.path is not None  # noqa: S101  only a dry run does without one
+    """Return the result of a write whose receipt is in a file."""
+    assert file.path is not None  # noqa: S101  only a dry run has no receipt file
     return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The execution of a write, and the record of the run with it.
+    """The execution of a write, and the receipt that contains it.
 
-    path: of the receipt. failure: what could not be kept, empty where all was. again: what to run where it is not
-    whole.
+    path: the file of the receipt. failure: why the receipt or a file of the run could not be written; empty if all were
+    written. again: the command to run again if the write is not whole.
     """
 
     execution: Execution
@@ -37,7 +37,7 @@ class WriteResult:
     again: str = "the same command"
 
     def check(self) -> None:
-        """Raise `PartlyApplied` where it is not what was asked for: what happened, and what to do."""
+        """Raise `PartlyApplied` if the write is not whole, with what happened and what to do next."""
         execution = self.execution
         if self.failure:
             raise PartlyApplied(f"offsets were written, and {self.failure}")

@@ -1,4 +1,4 @@
-"""Set a replay's offsets: look up, for a snapshot's partitions or a topic's, where each begins. Writes nothing."""
+"""Look up the offsets at which a replay starts, for the partitions of a snapshot or of topics. Writes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from migrate_groups.text import counted, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """A replay's offsets, what was decided for each partition, and the partitions of its topics that it leaves out."""
+    """The offsets of a replay, with the decision for each partition.
+
+    left_out: partitions of the same topics that the replay does not include.
+    """
 
     snapshot: Snapshot
     decisions: Sequence[RewindDecision]
@@ -29,9 +32,10 @@ class Rewinding:
 
 
 def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> Snapshot:
-    """Return rows without a commit for every partition of the topics that these patterns match, Kafka's own aside.
+    """Return a snapshot with one row, without a committed offset, for each partition of the topics that match.
 
-    Raises `InvalidInput` where a pattern matches none; and as `GroupReader`.
+    Topics whose names begin with ``__`` (Kafka's own) are ignored. Raises `InvalidInput` if a pattern matches no topic;
+    and the errors of `GroupReader`.
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     taken_at, cluster_id = clock.now(), reader.cluster_id()
@@ -66,10 +70,11 @@ def rewind(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> Rewinding:
-    """Return these partitions set to a target; the rows belong to no group yet, and claim none.
+    """Return the partitions of a snapshot set to ``target``. The rows have neither a group nor a source group.
 
-    Raises `InvalidInput` where a partition stands for several groups; `Refused` where one is not what the snapshot saw,
-    or has no leader, and as `decide_all`; and as `GroupReader`.
+    Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another cluster,
+    if a partition no longer exists, has no leader, or belongs to a recreated topic, and as `decide_all`; and the errors
+    of `GroupReader`.
     """
     rows = list(snapshot.at_one_moment().rows())
     partitions = [row.topic_partition for row in rows]
@@ -81,7 +86,8 @@ def rewind(
     described = reader.describe_topics(snapshot.topics())
     cluster_id = reader.cluster_id()
     _refuse_others(rows, cluster_id, described)
-    # The ends before the records: what comes in between must not be stepped over where nothing was found by time.
+    # Read the log ends before looking up records by time: where no record is found, the log end is taken, and records
+    # that are produced in between must not be skipped.
     taken_at = clock.now()
     bounds = reader.log_ranges(partitions)
     found = reader.offsets_at(dict.fromkeys(partitions, target.moment)) if isinstance(target, ToTime) else {}
@@ -104,7 +110,7 @@ def rewind(
 
 
 def _refuse_others(rows: Sequence[Row], cluster_id: str, described: Mapping[str, TopicDescription]) -> None:
-    """Raise `Refused` where the rows are of another cluster, or of topics that are gone or no longer the same."""
+    """Raise `Refused` for rows of another cluster, of a recreated topic, or of a missing topic or partition."""
     clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
     if clusters:
         raise Refused(

@@ -1,4 +1,4 @@
-"""The same command again once the new groups have started: nothing is handed over again."""
+"""Detect, when a command is run again, that the target groups have started, so that nothing is handed over again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from migrate_groups.snapshots.snapshot import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A hand-over that is whole, and whose new groups have started since.
+    """A completed hand-over of which some target groups have started since.
 
-    groups: those new groups. moved: what the source groups did since they stopped; those records are processed twice.
-    lost: partitions for which a new group has no committed offset any more.
+    groups: the target groups that have started. moved: what the source groups did after they had stopped; those records
+    are processed twice. lost: partitions for which a target group has no committed offset any more.
     """
 
     groups: tuple[str, ...]
@@ -29,16 +29,18 @@ class Started:
 
 
 def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
-    """Return which new groups have started since a run handed over to them; None where none has, or it is open.
+    """Return which target groups have started since the last hand-over of a run.
 
-    A group has started that has members, or has committed behind what it was handed.
+    None if no group has started, or if not every partition of the hand-over is in the state "handed over". A group has
+    started if it has members, or if it has committed a higher offset than it was handed.
 
-    Offsets that are simply set, as for a replay, have no source group, and are not looked at. Raises as `GroupReader`.
+    Target groups that got offsets without a source group, as for a replay, are ignored. Raises the errors of
+    `GroupReader`.
     """
     execution = receipt.hand_over
     if execution is None:
         return None
-    # All of the last hand-over: a way back may have taken a part of it back.
+    # Check all entries of the last hand-over, because a rollback or hand-back may have taken some of them back.
     asked_for = receipt.executions[execution.number - 1].entries
     if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
         return None
@@ -55,7 +57,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether these rows hand over what the run has handed over already, offset by offset."""
+    """Return whether the run has already handed over every committed offset in these rows."""
     execution = receipt.hand_over
     known = {entry.change.order: entry.change.source_committed for entry in execution.entries} if execution else {}
     return all(
@@ -76,7 +78,7 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
 
 
 def _is_behind_it(execution: Execution, group: str, now: CommittedOffsets) -> bool:
-    """Return whether a group has committed behind what it was handed."""
+    """Return whether a group has committed a higher offset than it was handed."""
     return any(
         (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None

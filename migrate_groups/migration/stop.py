@@ -1,9 +1,9 @@
-"""The proof of a stop: nobody is there, and no offset moves.
+"""Prove that a group has stopped: it has no member on the topics, and its committed offsets do not move.
 
-Empty alone is no proof: a simple consumer commits without being a member, and a member over max.poll.interval.ms or a
-restarted replica comes back (docs/kafka-behaviour.md#members-and-states). So a group is looked at twice, ``settle``
-apart; where that is 0, whoever comes back is seen by what comes after: the checks of the write, and the look at the old
-group after it.
+The state Empty alone is no proof. A simple consumer commits without being a member, and a member over
+max.poll.interval.ms or a restarted replica joins again (docs/kafka-behaviour.md#members-and-states). So a group is
+observed twice, ``settle`` seconds apart. If ``settle`` is 0, a consumer that returns is found only later: by the checks
+of the write, and by the guard after it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from migrate_groups.text import counted, some
 _POLL_SECONDS = 0.02
 
 
-# Why each group still runs (empty: it has stopped), the looks at them, and how many seconds have passed.
+# Gets why each group still runs (empty: it has stopped), the observations, and the seconds that have passed.
 StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """How a stop is waited for.
+    """How to wait for a stop.
 
-    wait: seconds until giving up; 0 looks once. settle: seconds that nothing may move. offsets: read them where nothing
-    is to be settled either, which waits for pending transactional commits. may_be_gone: a group that does not exist,
-    because all its offsets have expired, counts as stopped. progress: told at each look.
+    wait: seconds until giving up; 0 checks once. settle: seconds during which nothing may move. offsets: read the
+    committed offsets even if ``settle`` is 0, in order to wait for pending transactional commits. may_be_gone: a group
+    that does not exist, because all its offsets have expired, counts as stopped. progress: called after each check.
     """
 
     wait: float = 0.0
@@ -43,7 +43,7 @@ class Wait:
     progress: StopProgress = lambda reasons, looks, seconds: None
 
 
-# Which topics of a group are in question; None: all of them, and then nobody may be in the group at all.
+# Returns the topics that a group must stop consuming; None: all of them, and then the group must have no member.
 InQuestion = Callable[[GroupReader, GroupDescription], set[str] | None]
 
 
@@ -56,13 +56,14 @@ def prove_stopped(
     patterns: Sequence[TopicPattern] = (),
     topics: Collection[str] = (),
 ) -> Mapping[str, ObservedGroup]:
-    """Wait until these groups have stopped, by topic where some are given, and return how they stood then.
+    """Wait until these groups have stopped, and return the observation of each.
 
-    ``patterns`` must match topics that a group has a commit, an assignment or a subscription for; ``topics`` need not:
-    a commit that expires while the stop is waited for takes its topic out of the group.
+    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. ``patterns`` must match topics for
+    which the group has a commit, an assignment or a subscription. ``topics`` need not, because a commit that expires
+    during the wait removes its topic from the group.
 
-    Raises `GroupNotFound`, `Refused` when the wait runs out or a group is no consumer group, `InvalidInput` where a
-    pattern matches no topic; and as `GroupReader`.
+    Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `InvalidInput` if a
+    pattern matches no topic; and the errors of `GroupReader`.
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
@@ -78,8 +79,8 @@ def prove_stopped(
         try:
             reasons, looks = _look_twice(reader, groups, clock, how, in_question)
         except (GroupNotFound, PendingCommits) as error:
-            # A coordinator that has just taken over may not know its groups yet
-            # (docs/kafka-behaviour.md#members-and-states).
+            # Try again if the group existed before, because a coordinator that has just taken over may not know its
+            # groups yet (docs/kafka-behaviour.md#members-and-states).
             is_there = was_there or isinstance(error, PendingCommits)
             if not is_there or clock.monotonic() - started >= how.wait:
                 raise
@@ -107,7 +108,7 @@ def _look_twice(
     second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
     reasons, looks = _apart(second)
     moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
-    # What expired in between is in the first look alone; what has moved is looked at again.
+    # For a group that moved, return the first observation, because only that has the commits that expired in between.
     return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 
@@ -118,7 +119,7 @@ def _apart(
 
 
 def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
-    """Return what differs between two looks at a group: offsets that moved, members that came or went."""
+    """Return the differences between two observations of a group: offsets that moved, members that changed."""
     reasons = []
     partitions = first.committed.keys() | second.committed.keys()
     moved = sorted(tp for tp in partitions if first.committed.get(tp) != second.committed.get(tp))
@@ -137,7 +138,7 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
 def _look(
     reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
 ) -> tuple[list[str], ObservedGroup]:
-    """Return why a group still runs, and the look at it: where it has stopped, with its offsets if they are wanted."""
+    """Return why a group still runs, and its observation; with committed offsets only if it has stopped."""
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)

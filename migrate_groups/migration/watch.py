@@ -1,4 +1,4 @@
-"""Watch a group until it has reached log ends that were noted: a replay, or the drain of an old group."""
+"""Watch a group until it reaches the log end offsets of a snapshot: for a replay, or until an old group is drained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
 _RATE_SECONDS = 30.0
-# A partition that stands still is looked into this often, and never more than so many at once.
+# If the committed offset of a partition does not move, its log is checked for remaining records: at this interval,
+# and for this many partitions at once.
 _TAIL_SECONDS = 10.0
 _MOST_TAILS = 20
 _TOTAL = "all topics"  # no topic has a space in its name
@@ -25,9 +26,11 @@ _TOTAL = "all topics"  # no topic has a space in its name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProgress:
-    """How far a topic has come. ``records`` to go through and ``left`` are differences of offsets.
+    """The progress of a group on a topic.
 
-    rate: records a second over the last half minute; None at the first look.
+    records, left: the number of offsets in all and still to go; the number of records may be lower. partitions,
+    reached: the number of partitions, and of those at their end. rate: offsets per second over the last 30 s; None at
+    the first observation.
     """
 
     topic: str
@@ -39,7 +42,7 @@ class TopicProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long what is left takes at this rate; None where nothing moves."""
+        """The seconds until the end at this rate; None if the rate is 0 or not known."""
         if not self.left:
             return 0.0
         return self.left / self.rate if self.rate else None
@@ -47,7 +50,7 @@ class TopicProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchProgress:
-    """How far the group has come after ``seconds`` of watching, by topic and in all; how many members it has."""
+    """The progress of the group after ``seconds`` of watching, by topic and in total, and its number of members."""
 
     topics: tuple[TopicProgress, ...]
     total: TopicProgress
@@ -63,16 +66,19 @@ class WatchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """Where the partitions of a group began, and the log ends to be reached; ``unset``: those without an offset."""
+    """The offsets that a group has to read.
+
+    spans: by partition, from the offset in the snapshot to its log end offset. unset: partitions without an offset.
+    """
 
     spans: Mapping[TopicPartition, range]
     unset: tuple[TopicPartition, ...]
 
 
 def goals(snapshot: Snapshot, group: str) -> Goals:
-    """Return the log ends that a snapshot notes for a group: its own rows, else those that belong to no group yet.
+    """Return the goals of a group from its rows in a snapshot, or else from the rows that have no group yet.
 
-    Raises `InvalidInput` where it has neither, or notes no log end.
+    Raises `InvalidInput` if the snapshot has neither, if a row has no log end offset, or if no row has an offset.
     """
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
@@ -101,11 +107,13 @@ def watch(
     *,
     timeout: float = math.inf,
 ) -> WatchProgress:
-    """Look at a group until it has reached the end of each of these spans, and return how far it has come then.
+    """Watch a group until it has reached the end of each of these spans, and return the progress at that moment.
 
-    Reached is an offset at the end, or one behind which no record is left: a consumer that commits record by record
-    never commits past a transaction marker, and what retention has deleted comes no more. ``progress`` is told of each
-    look, one a second. Raises `GroupNotFound`; `Refused` when ``timeout`` seconds are over, or a topic is gone; and as
+    A partition has reached its end if the committed offset is at the end, or if no record is left between the two.
+    The second case is needed because a consumer that commits record by record never commits past a transaction
+    marker, and because retention may have deleted the rest. ``progress`` is called about once a second.
+
+    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted; and the errors of
     `GroupReader`.
     """
     watching = _Watching(reader, group, spans, clock)
@@ -124,7 +132,7 @@ def watch(
 
 @dataclass
 class _Tail:
-    """A partition that stood still: at which offset, and when it was last looked into."""
+    """The offset of a partition, and when its log was last checked for remaining records at this offset."""
 
     offset: int
     looked_at: float = -math.inf
@@ -178,7 +186,7 @@ class _Watching:
             raise Refused(f"topic {some(gone)} does not exist any more: it can't be reached")
 
     def _without_records(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Return the partitions that stand still, and have no record left before their end."""
+        """Return the partitions whose offset does not move and that have no record left before their end."""
         still = []
         for partition, offset in positions.items():
             if partition in self.tails and self.tails[partition].offset == offset and self.left[partition]:

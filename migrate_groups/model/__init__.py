@@ -1,1 +1,1 @@
-"""What Kafka says, as values. No input or output."""
+"""Kafka's data as values, without input or output."""

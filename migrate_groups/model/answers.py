@@ -1,4 +1,4 @@
-"""What brokers answer to a write."""
+"""Brokers' answers to a write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrate_groups.model.partitions import PartitionValue
 
 
 class Answer(StrEnum):
-    """What a broker said to the write of one partition. Silence is not a refusal: it may still be applied."""
+    """A broker's answer to the write of one partition. Without an answer, the write may still be applied: `UNKNOWN`."""
 
     WRITTEN = "written"
     REFUSED = "refused"
@@ -16,7 +16,7 @@ class Answer(StrEnum):
 
 
 class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
-    """The answer for one partition, with the name of Kafka's error where there is one."""
+    """The answer for one partition. error: the name of Kafka's error; empty where there is none."""
 
     answer: Answer
     error: str = ""

@@ -1,4 +1,4 @@
-"""The fence: how far the offsets topic had been written when a snapshot was taken."""
+"""The fence: the log end offsets of the offsets topic when a snapshot was taken."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The end of every partition of ``__consumer_offsets``, read just before the snapshot.
+    """The log end offset of every partition of ``__consumer_offsets``, read just before the snapshot.
 
-    What is in the log from there on was committed after the snapshot's groups had stopped. ``ends`` has every
-    partition of the topic, None where it had no leader.
+    Records at or after these offsets were committed after the snapshot's groups had stopped. ``ends`` has every
+    partition of the topic; None: it had no leader.
     """
 
     cluster_id: str

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
 
-# The protocol type under which this tool holds a group (`cluster.hold`); a hold that was killed leaves it behind.
+# The protocol type under which this tool holds a group (`migrate_groups.kafka.hold`). A group whose holder was killed
+# keeps it.
 HOLD_PROTOCOL_TYPE = "migrate-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """A group as ListGroups has it, in Kafka's own words; brokers before 4.0 know no types, before 2.6 no states."""
+    """A group as ListGroups returns it, in Kafka's own words.
+
+    Brokers before 4.0 return no type: it is ``classic``. Brokers before 2.6 return no state: it is ``Unknown``.
+    """
 
     group: str
     state: str
@@ -24,7 +28,7 @@ class GroupListing:
 class Member:
     """A member of a group as its coordinator reports it.
 
-    ``subscription`` is known for classic members only; it is empty while the group rebalances
+    ``subscription`` is known for classic members only, and is empty while the group rebalances
     (docs/kafka-behaviour.md#members-and-states).
     """
 
@@ -45,8 +49,8 @@ class Member:
 class GroupDescription:
     """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
 
-    A group that does not exist is ``Dead`` with an empty type. ``assignor`` is the one that a Stable classic group has
-    agreed on; it is gone once the group is Empty (docs/kafka-behaviour.md#members-and-states).
+    A group that does not exist is ``Dead`` with an empty type. ``assignor`` is that of a Stable classic group; it is no
+    longer known once the group is Empty (docs/kafka-behaviour.md#members-and-states).
     """
 
     group: str
@@ -63,10 +67,10 @@ class GroupDescription:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether it is a classic or KIP-848 consumer group, and not Connect's own, a share or a Streams group."""
+        """Whether it is a classic or KIP-848 consumer group; not Connect workers, a share group or a Streams group."""
         return self.group_type in ("classic", "consumer") and self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
 
     @property
     def stopped(self) -> bool:
-        """Whether it is Empty. That alone is not proof: a simple consumer or a slow member commits all the same."""
+        """Whether it is Empty. This does not prove a stop: simple consumers and slow members can still commit."""
         return self.state == "Empty" and not self.members

@@ -11,10 +11,10 @@ RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
 
 class LogRecord(NamedTuple):
-    """A record of the offsets topic as it is in the log.
+    """A record in the log of the offsets topic.
 
-    timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction's end) or `ABORTED` (a record of a
-    transaction that was aborted, which no reader may heed).
+    timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an
+    aborted transaction, which has no effect).
     """
 
     partition: int
@@ -26,16 +26,16 @@ class LogRecord(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """Some records in the order of their partition's log, and the offset to go on from, by partition."""
+    """Some records in log order, and the next offset to read of each partition."""
 
     records: list[LogRecord]
     positions: Mapping[int, int]
 
 
 def log_partition(group: str, partitions: int) -> int:
-    """Return the partition of the offsets topic that holds a group: ``Utils.abs(group.hashCode()) % partitions``.
+    """Return the offsets topic's partition for a group: ``Utils.abs(group.hashCode()) % partitions``.
 
-    Java's hash goes over UTF-16; Kafka's abs of the smallest int is 0.
+    Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the smallest int is 0.
     """
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0

@@ -1,4 +1,4 @@
-"""Partitions, and what Kafka keeps for each: committed offsets, the range of the log."""
+"""Partitions, their committed offsets, and the range of their logs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import msgspec
 
 
 class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A value that there is one of for every partition: made in a seventh of a dataclass's time.
+    """The base class of values that exist once for every partition.
 
-    It never refers to itself, so the garbage collector need not look at it (docs/kafka-behaviour.md#other-libraries).
+    They are created in a seventh of a dataclass's time. They contain no reference cycles, so that the garbage
+    collector can ignore them (docs/kafka-behaviour.md#other-libraries).
     """
 
 
 class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
-    """A partition of a topic; sorts by topic, then partition, and unpacks into them."""
+    """A partition of a topic. It sorts by topic, then partition, and unpacks into both."""
 
     topic: str
     partition: int
@@ -30,10 +31,10 @@ class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
 
 
 class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
-    """What a group has committed for a partition: the next record to read, ``offset >= 0``.
+    """A group's committed offset for a partition: the offset of the next record to read, never negative.
 
-    "Nothing committed" is ``None`` in place of this, never -1: kafka-python would write a negative offset without
-    complaint, and the new group would then apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
+    "No committed offset" is None in place of this, never -1, because kafka-python would write a negative offset without
+    complaint. The group would then apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
     """
 
     offset: int
@@ -46,22 +47,22 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
 
 
 class LogRange(PartitionValue, frozen=True, kw_only=True):
-    """The ends of a partition's log: the first record that is still there, and the offset that the next will get."""
+    """A partition's log start offset, and its log end offset, which the next record gets."""
 
     start: int
     end: int
 
 
 class OffsetAndTimestamp(PartitionValue, frozen=True, kw_only=True):
-    """A record's offset and timestamp, in milliseconds since 1970 (its producer's, or LogAppendTime, KIP-32)."""
+    """A record's offset and its timestamp in milliseconds since 1970: CreateTime or LogAppendTime (KIP-32)."""
 
     offset: int
     timestamp: int
 
 
-# What a group has committed for each of some partitions; ``None`` where that is nothing.
+# A group's committed offsets by partition; None: the group has no committed offset.
 CommittedOffsets = Mapping[TopicPartition, CommittedOffset | None]
 
 
-# The record that was found for each partition; ``None`` where there is none.
+# The record that was found for each partition; None: no record was found.
 Timestamps = Mapping[TopicPartition, OffsetAndTimestamp | None]

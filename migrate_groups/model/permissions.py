@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ResourceType(StrEnum):
-    """What an ACL is about, in the words of Kafka's ACLs."""
+    """The type of a resource, in the words of Kafka's ACLs."""
 
     GROUP = "Group"
     TOPIC = "Topic"
@@ -24,7 +24,7 @@ class Resource(NamedTuple):
 
 
 class Operation(StrEnum):
-    """What a principal may do with a resource, in the words of Kafka's ACLs; Read and Delete imply Describe."""
+    """An operation on a resource, in the words of Kafka's ACLs. Read and Delete imply Describe."""
 
     DELETE = "Delete"
     DESCRIBE = "Describe"

@@ -9,9 +9,10 @@ from migrate_groups.model.permissions import Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
-    """A topic: its id tells a recreated topic from the one that had the name before (KIP-516, Kafka 2.8).
+    """A topic as brokers describe it.
 
-    permitted: what this principal may do with it (KIP-430); None where the brokers don't say.
+    topic_id: differs once a topic was deleted and created again with the same name (KIP-516, from Kafka 2.8).
+    permitted: the operations that this principal may do on it (KIP-430); None where the brokers don't return them.
     """
 
     topic: str

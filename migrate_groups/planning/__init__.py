@@ -1,1 +1,1 @@
-"""What would be written and why it may be: decisions, checks, plans, and the receipt as the record of a run. Pure."""
+"""Decisions, checks, plans, and the receipt as the record of a run. Pure: nothing here reads the cluster or a file."""

@@ -1,4 +1,4 @@
-"""From what is asked for and what the cluster says to decisions, each with its reason."""
+"""Make a decision, with its reason, for each partition that a target group is to get."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from migrate_groups.planning.wanted import Origin, Wanted, absent
 
 
 class Decision(PartitionValue, frozen=True, kw_only=True):
-    """What a target group shall have committed for a partition, and why.
+    """The committed offset that a target group is to get for a partition, and why.
 
-    before: what it has. after: what it shall have, whatever it has now; None: nothing is written. raised_from: the
-    offset below the log start offset in whose place ``after`` is. stays: ``before`` is left as it is, since ``after``
-    would move it back.
+    before: its committed offset now. after: the offset that it is to get; None: nothing is written. raised_from: the
+    offset below the log start offset that ``after`` replaces. stays: ``before`` is kept, because ``after`` would move
+    the group back and ``on_existing`` is ``forward``.
     """
 
     wanted: Wanted
@@ -27,7 +27,7 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change | None:
-        """What would be written; None: nothing."""
+        """The change that the decision leads to; None: nothing is written."""
         if self.after is None:
             return None
         wanted = self.wanted
@@ -43,16 +43,16 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
 
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
-    """Return the decision for each partition that is asked for, and for those that are absent.
+    """Return the decision for each wanted partition, and for each absent one (`absent`).
 
-    Partitions without a commit get what ``options.uncommitted`` says; with ``on_existing`` ``forward`` an offset that
-    would move a target back is left as it is.
+    A partition without a committed offset gets what ``options.uncommitted`` says. With ``on_existing`` ``forward``, a
+    target group keeps a committed offset that is higher than the wanted one.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
 
 def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
-    """Return the changes of a plan."""
+    """Return the changes of these decisions, in a plan's order."""
     return sorted_changes(change for each in decisions if (change := each.change) is not None)
 
 
@@ -73,7 +73,7 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
 
 
 def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> int | None:
-    """Return where a target shall start, before it is looked whether the log has that offset yet."""
+    """Return the offset that a target group is to start at, not yet compared with the log; None: nothing is written."""
     if wanted.offset is not None:
         return wanted.offset
     if options.uncommitted == "earliest":
@@ -82,9 +82,9 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the leader epoch still applies: one above the current one stops a Java consumer.
+    """Return whether the cluster and topic id are still the same, so that the leader epoch may be written.
 
-    See docs/kafka-behaviour.md#logs.
+    A leader epoch above the current one stops a Java consumer (docs/kafka-behaviour.md#logs).
     """
     topic = survey.topics.get(wanted.topic)
     return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id

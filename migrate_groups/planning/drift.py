@@ -1,4 +1,4 @@
-"""What happened to a plan's partitions since it was made: the reasons why it is stale."""
+"""Find out whether a plan is stale: how its partitions changed since it was made."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Reasons = Mapping[tuple[str, str, int], list[str]]
 
 
 def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *, resuming: bool = False) -> Reasons:
-    """Return why partitions are not as they were when the plan was made, by group, topic and partition.
+    """Return how partitions changed since the plan was made, by group, topic and partition; empty: it still holds.
 
-    ``now``: the plan made again from the same ``wanted``, with the facts in ``survey``. ``resuming``: what stands where
-    the plan would put it is the plan's own doing, by a run that did not end. Empty: the plan still holds.
+    ``now``: the plan made again from the same ``wanted``, with the facts in ``survey``. ``resuming``: an offset that
+    the plan would write and that is in place already is no change, because an interrupted run of the plan may have
+    written it.
     """
     reasons: dict[tuple[str, str, int], list[str]] = defaultdict(list)
     current = {change.order: change for change in now.changes}

@@ -1,4 +1,4 @@
-"""One write to the cluster, as the receipt records it: each change with its pre-image and what became of it."""
+"""One write to the cluster, as the receipt records it: each change with its pre-image and its outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Order = tuple[str, str, int]
 
 
 class Outcome(StrEnum):
-    """What became of a change. A partition that nobody answered for is ``unknown``, never a success."""
+    """The outcome of a change. A partition without an answer is ``unknown``, never a success."""
 
     CONFIRMED = "confirmed"
     UNCHANGED = "unchanged"
@@ -33,8 +33,8 @@ class Outcome(StrEnum):
 class Entry(PartitionValue, frozen=True, kw_only=True):
     """One change (its ``before`` is the pre-image), its outcome, the number of attempts, and why it failed.
 
-    own: offsets that interrupted earlier runs of this migration wrote, or may have written, and what this run wrote
-    where it is refused all the same. They are nobody else's commit.
+    own: offsets that interrupted earlier runs of this migration wrote, or may have written, and the offset of this run
+    if it was refused after it may have been in place. None of them is another client's commit.
     """
 
     change: Change
@@ -45,21 +45,21 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def settled(self) -> bool:
-        """Whether the partition was read back as asked for."""
+        """Whether the offset is in place: written and read back, or there before."""
         return self.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
 
     @property
     def written(self) -> tuple[CommittedOffset | None, ...]:
-        """What this run and those that it resumes wrote there, or may have written.
+        """The offsets that this run and the runs that it resumes wrote, or may have written.
 
-        An entry that is not attempted yet counts: the run may have been killed before it could record the answer.
+        An entry that is not attempted counts, because the run may have been killed before it recorded the answer.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
             return self.own
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry as refused; ``sent``: its offset may have been in place all the same."""
+        """Return the entry as refused. ``sent``: its offset may have been in place nevertheless."""
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 
@@ -68,10 +68,10 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 class Execution:
     """One write to the cluster, with one entry for each change of its plan, in the plan's order.
 
-    number: counts the executions of a receipt from 1; clocks jump, so that no time orders them. topic_ids: by topic, as
-    far as known (KIP-516); a way back refuses a topic that was created again. moved: what a group that must no longer
-    consume did after its offsets were read; those records are processed twice. remarks: what a person must know
-    besides, for instance that one client alone confirmed.
+    number: counts the executions of a receipt from 1, and orders them, because clocks jump. topic_ids: by topic, as far
+    as known (KIP-516); a rollback refuses a topic that was created again. moved: what a group that must no longer
+    consume did after its offsets were read; those records are processed twice. remarks: other facts for the user, for
+    instance that only one client confirmed the offsets.
     """
 
     number: int = 1
@@ -108,23 +108,26 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return the execution as the continuation of what earlier runs of the same migration wrote.
+        """Return the execution as one that resumes earlier runs of the same migration.
 
-        What those runs asked for keeps its pre-image: the offset that is committed now may be such a run's own write,
-        also where it was killed before it could record that. What is in place is unknown until it is read back, and is
-        not written again.
+        A partition that those runs were to write keeps their pre-image, because the offset that is committed now may be
+        such a run's own write, even if the run was killed before it recorded that. An offset that is in place already
+        is ``unknown`` until it is read back, and is not written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """Return the source groups by target group and topic; a partition that was added since has its topic's."""
+        """Return the source groups by target group and topic.
+
+        A partition that was added to a topic since has the source groups of its topic.
+        """
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
             claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def handed_over(self) -> tuple[Change, ...]:
-        """Return the changes of topics that a source group hands over, each with that group as its source."""
+        """Return the changes of topics that a source group hands over, one for each source group, which it names."""
         origins = self.origins()
         return tuple(
             entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
@@ -141,11 +144,11 @@ class Execution:
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Execution:
-        """Return the execution with this remark added, once."""
+        """Return the execution with this remark, which it has only once."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these reasons added, each once."""
+        """Return the execution with these reasons added to ``moved``, each only once."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def count(self) -> Mapping[Outcome, int]:
@@ -159,18 +162,18 @@ class Execution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether each partition is as it was asked for, and no group has moved that must not."""
+        """Whether every partition is confirmed or unchanged, and no group that must not consume has moved."""
         return not (self.failed or self.moved)
 
     @property
     def wrote_nothing(self) -> bool:
-        """Whether every offset was in place before, written by somebody else."""
+        """Whether this migration wrote nothing, because every offset was in place before."""
         return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
-        return entry  # somebody else's commit, and the pre-image
+        return entry  # another client's commit, which is the pre-image
     change = structs.replace(entry.change, before=earlier.change.before)
     own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
     if entry.outcome is not Outcome.UNCHANGED:

@@ -1,4 +1,4 @@
-"""What differs between a plan that was reviewed and the one of now: not the offsets, which move meanwhile."""
+"""Compare a reviewed plan with the plan made now. Offsets are not compared, because they move meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from migrate_groups.planning.run_states import State
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
-    """Return each difference in cluster, options, and which topic partitions go from which group to which.
+    """Return each difference in cluster, options, and moves of topic partitions from group to group.
 
-    Empty where the intent hashes are equal. A whole topic is one difference, for instance one that a glob now catches.
+    The list is empty where the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is
+    one difference.
     """
     if approved.intent == now.intent:
         return []
@@ -43,10 +44,11 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Return each difference, as `intent_differences`, between a run and a plan that is to resume it.
+    """Return each difference between a run and a plan that is to resume it, in the words of `intent_differences`.
 
-    Partitions that were added to its topics since are no difference, nor is a commit that the source group has made on
-    one of them by now, nor a partition that was taken back and is moved again. Empty where there is nothing to resume.
+    Three things are no difference: a partition that was added to one of the run's topics since, also once the source
+    group has committed an offset for it; and a partition that was rolled back or handed back and is moved again. The
+    list is empty where there is nothing to resume.
     """
     execution = receipt.hand_over
     if execution is None:

@@ -1,4 +1,4 @@
-"""What a person decided about a write; part of a plan's intent, so that it is reviewed."""
+"""The options of a write. They are part of a plan's intent, so that they are reviewed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ SecondClientMode = Literal["auto", "required", "none"]
 class WriteOptions:
     """The options of a write.
 
-    uncommitted: what partitions without a commit get: the log start offset (``earliest``), the log end offset from
-    while a member was last seen to consume the topic (``latest``), or nothing (``leave``). on_existing: what happens to
-    offsets that a target has already.
-    out_of_range: whether an offset below the log's start, whose records are gone, is set to that start.
-    vanished: whether commits of an old group that have expired since the snapshot are taken from it all the same.
-    settle: seconds that the old group must have been quiet. guard: seconds that it is watched after the write.
-    second_client: whether the second client must answer. restore: a group's own snapshot may be written back to it.
-    any_kind: groups that look like those of Kafka Streams or Connect are taken for plain consumer groups.
+    uncommitted: what partitions without a committed offset get: the log start offset (``earliest``), the log end offset
+    from when a member was last seen to consume the topic (``latest``), or nothing (``leave``).
+    on_existing: what happens where a target group has another committed offset already: it is moved forward only
+    (``forward``), or replaced (``overwrite``).
+    out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
+    vanished: ``restore`` hands over committed offsets of the snapshot that the source group has lost since.
+    settle: seconds for which the source group must neither commit nor change its members before the write.
+    guard: seconds for which groups that must no longer consume are watched after the write.
+    second_client: the second client must answer (``required``), should (``auto``), or is not asked (``none``).
+    restore: a group's own snapshot may be written back to the group.
+    any_kind: groups that look like those of Kafka Streams or Connect are treated as plain consumer groups.
+
+    ``refuse``, where it is the default, forbids the write. Raises `InvalidInput` for a value that is not allowed.
     """
 
     uncommitted: Uncommitted = "refuse"
@@ -44,7 +49,7 @@ class WriteOptions:
             seconds = float(getattr(self, name))
             if not 0 <= seconds < math.inf:
                 raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds")
-            # 10 and 10.0 are one option, and one hash.
+            # A float, so that 10 and 10.0 have the same intent hash.
             object.__setattr__(self, name, seconds)
         _one_of("uncommitted", self.uncommitted, Uncommitted)
         _one_of("on_existing", self.on_existing, OnExisting)

@@ -1,4 +1,4 @@
-"""The plan: what would be written, partition by partition, and the verdict of every check."""
+"""The plan: the change of each partition, and the verdict of every check."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Action(StrEnum):
 
 
 class Change(PartitionValue, frozen=True, kw_only=True):
-    """One partition of one group: what is committed now, and what will be. None: nothing is committed.
+    """One partition of one group: its committed offset before and after. None: no committed offset.
 
-    source_group: the group that hands over; None where the offset is simply set. source_committed: what that group had
-    committed when its offsets were read, None where nothing; ``after`` differs from it only where an option replaced
-    the offset.
+    source_group: the group that hands over; None where the offset is set without a source group. source_committed: the
+    source group's committed offset when it was read, None where it had none. ``after`` differs from it only where an
+    option replaced the offset.
     """
 
     source_group: str | None
@@ -48,7 +48,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def action(self) -> Action:
-        """What the change does."""
+        """What the change does to the committed offset."""
         before, after = self.before, self.after
         if before == after:
             return Action.UNCHANGED
@@ -58,23 +58,23 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def handed_over_at(self) -> int | None:
-        """The offset at which the source group stopped: what it commits beyond that is processed twice."""
+        """The offset at which the source group stopped. Records that it consumes after this are processed twice."""
         stopped = self.source_committed or self.after
         return None if stopped is None else stopped.offset
 
     @property
     def inverse(self) -> Change:
-        """The change that undoes this one: it restores what was there, and claims no source group."""
+        """The change that undoes this one. It restores ``before``, and has no source group."""
         return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """The order of changes in a plan: group, topic, partition."""
+        """The sort key of changes in a plan: group, topic, partition."""
         return self.group, self.topic, self.partition
 
 
 class Verdict(StrEnum):
-    """What a check found. ``pending`` must hold at the write and can't hold yet; there it refuses."""
+    """The verdict of a check, from best to worst. ``pending``: it does not hold yet, and would refuse the write now."""
 
     PASS = "pass"  # noqa: S105  no password
     WARN = "warn"
@@ -84,7 +84,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The verdict of a named check; ``reason`` says what was found and, where there is one, the option to overrule."""
+    """The verdict of a named check. ``reason``: what was found, and the option that allows it, where there is one."""
 
     name: str
     verdict: Verdict
@@ -97,12 +97,12 @@ class Check:
 
     @staticmethod
     def warned(name: str, reason: str) -> Check:
-        """Return a check that lets the write go on, with a warning."""
+        """Return a check that allows the write, with a warning."""
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
 
     @staticmethod
     def pending(name: str, reason: str) -> Check:
-        """Return a check that must pass at the write, and does not yet."""
+        """Return a check that does not hold yet and must hold at the write."""
         return Check(name=name, verdict=Verdict.PENDING, reason=reason)
 
     @staticmethod
@@ -112,7 +112,7 @@ class Check:
 
     @staticmethod
     def of(name: str, found: Collection[str], complaint: str, fine: str) -> Check:
-        """Return a check that refuses what was found, with a complaint; it passes where nothing was."""
+        """Return a check that refuses with ``complaint`` if anything was ``found``, or else passes with ``fine``."""
         if not found:
             return Check.passed(name, fine)
         return Check.refused(name, f"{counted(len(found), 'case')}: {some(found, 3)}: {complaint}")
@@ -122,7 +122,7 @@ class Check:
 class Plan:
     """A deterministic list of changes, sorted by group, topic and partition, with its checks.
 
-    topic_ids: of the topics when the plan was made, as far as known (KIP-516).
+    topic_ids: the topic ids when the plan was made, by topic, as far as known (KIP-516).
     """
 
     cluster_id: str
@@ -133,13 +133,13 @@ class Plan:
 
     @cached_property
     def intent(self) -> str:
-        """Hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
+        """The hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
         moves = [(change.source_group, *change.order) for change in self.changes]
         return _hash(self.cluster_id, self.options, moves)
 
     @cached_property
     def content(self) -> str:
-        """Hash of everything that would be written, offsets included; binds a plan made for a stopped group."""
+        """The hash of everything that would be written, offsets included. It binds a plan made for a stopped group."""
         return _hash(self.cluster_id, self.options, self.changes)
 
     @property
@@ -148,16 +148,16 @@ class Plan:
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
 
     def to_write(self) -> tuple[Change, ...]:
-        """Return the changes that differ from what is there."""
+        """Return the changes that are not in place already."""
         return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)
 
     def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
-        """Return the checks that forbid the write; at the write the pending ones do as well."""
+        """Return the checks that forbid the write. At the write, pending checks forbid it too."""
         forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
         return tuple(check for check in self.checks if check.verdict in forbidding)
 
     def provisional(self, names: Collection[str]) -> Plan:
-        """Return the plan with what these checks refuse as pending: it is made again once the groups have stopped."""
+        """Return the plan with refusals of these checks as pending: it is made again once the groups have stopped."""
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)
             if check.name in names and check.verdict is Verdict.REFUSE

@@ -1,7 +1,7 @@
-"""The life of a run: what each verb may do with a partition, given what the verbs before it did.
+"""The state machine of a run: what each verb may do with a partition, given what earlier verbs did.
 
-The receipt records the executions; `migrate_groups.planning.receipt` folds them into one state for each partition of a
-target. The record only forbids: whatever it allows, the brokers must show as well. The table is in docs/runs.md.
+The receipt records the executions. `migrate_groups.planning.receipt` folds them into one state for each partition of a
+target group. The record only forbids: what it allows, the brokers must confirm. The table is in docs/runs.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Verb(StrEnum):
-    """What a write was for."""
+    """The purpose of a write."""
 
     HAND_OVER = "hand-over"
     ROLLBACK = "rollback"
@@ -19,7 +19,7 @@ class Verb(StrEnum):
 
 
 class State(StrEnum):
-    """What the record of a run says of one partition of a target group. Those in -ing belong to an open execution."""
+    """The state of a target group's partition in the record of a run. In the states in -ing, an execution is open."""
 
     NEW = "new"
     WRITING = "writing"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What a verb does with a partition in a state."""
+    """What a verb does with a partition in a state, as docs/runs.md describes it."""
 
     START = "start"
     RESUME = "resume"
@@ -46,7 +46,7 @@ class Step(StrEnum):
 
 _VERBS = (Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_BACK, Verb.DELETE_OFFSETS)
 _TABLE: dict[State, tuple[Step, Step, Step, Step]] = {
-    # in the order of the verbs: hand-over, rollback, hand-back, delete-offsets
+    # in the order of _VERBS: hand-over, rollback, hand-back, delete-offsets
     State.NEW: (Step.START, Step.SKIP, Step.SKIP, Step.SKIP),
     State.WRITING: (Step.RESUME, Step.UNDO, Step.REFUSE, Step.REFUSE),
     State.HANDED_OVER: (Step.RESUME, Step.ALLOW, Step.ALLOW, Step.ALLOW),
@@ -78,7 +78,7 @@ _COMMANDS = {
 }
 
 WORKS = frozenset({Step.START, Step.RESUME, Step.UNDO, Step.ALLOW})
-"""The steps with which a verb goes on."""
+"""The steps in which a verb has work to do."""
 
 
 def step(state: State, verb: Verb) -> Step:
@@ -87,12 +87,12 @@ def step(state: State, verb: Verb) -> Step:
 
 
 def after(verb: Verb, *, settled: bool) -> State:
-    """Return the state that an execution leaves a partition in: ``settled`` once it was read back as asked for."""
+    """Return the state in which an execution leaves a partition; ``settled``: confirmed, or unchanged."""
     return (_DONE if settled else _OPEN)[verb]
 
 
 def advice(state: State) -> str:
-    """Return why a verb refuses a partition in this state, and what to do."""
+    """Return why a verb refuses a partition in this state, and what to do next."""
     if state in _UNFINISHED:
         command = _COMMANDS[_UNFINISHED[state]]
         return f"{command} has not finished: run {command} again first"

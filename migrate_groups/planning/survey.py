@@ -1,4 +1,4 @@
-"""What the cluster says about everything that a write involves, read at one moment: the facts that checks judge."""
+"""The facts that checks judge: the state of the cluster, as far as a write involves it, read at one moment."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from migrate_groups.model.topics import TopicDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What stays as it is over a cut-over, so that it is asked for once, before any downtime.
+    """Facts that do not change during a cut-over, so that they are read once, before any downtime.
 
-    principal: who asks. permissions: theirs on every group and topic involved; None where the brokers don't say.
-    topic_names: of all topics that they may describe. offsets_retention: how long offsets outlive a group's last
-    member; None where it can't be known.
+    principal: the user of this client. permissions: its operations on every group and topic involved; None where the
+    brokers don't return them. topic_names: all topics that it may describe. offsets_retention: the broker's
+    ``offsets.retention.minutes``; None where it can't be read.
     """
 
     principal: str
@@ -29,11 +29,11 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The facts.
+    """The facts about the groups, topics and partitions of a write.
 
-    groups: sources and targets, those that do not exist as ``Dead``. committed: by group, of every partition that the
-    write involves; of a group that does not exist there is none. topics: those that exist. bounds: of the partitions
-    that exist and have a leader.
+    groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
+    group, None where a partition has none; empty for a group that does not exist. topics: the topics that exist.
+    bounds: the log ranges of partitions that exist and have a leader.
     """
 
     cluster_id: str

@@ -1,4 +1,4 @@
-"""What a plan is made from: for each partition of a target group what its source group had committed."""
+"""The input of a plan: each partition that a target group is to get, with the source group's committed offset."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from migrate_groups.snapshots.snapshot import Row
 
 
 class Origin(StrEnum):
-    """From where it is known at which offset a target group is to start."""
+    """The origin of the offset that a target group is to start at."""
 
     COMMITTED = "committed"
-    """The source group has it committed, or the file says so."""
+    """The source group's committed offset, or the offset in the file."""
     RESTORED = "restored"
-    """The source group had it committed when it was last seen; it has expired since, or was deleted."""
+    """The source group's committed offset when it was last seen. It has expired since, or was deleted."""
     PROVEN_END = "proven end"
-    """Nothing is committed: the log end offset from while a member consumed the topic, no transaction open below it."""
+    """No committed offset. The start is a log end offset that was read while a member consumed the topic and no
+    transaction was open below it; in a provisional plan, the log end offset of a group that is not Empty."""
     ADDED = "added"
-    """The partition was added since the plan was first made, and nobody has read it: its log start offset."""
+    """The partition was added to the topic since the run began, and has no committed offset: its log start offset."""
     UNCOMMITTED = "uncommitted"
-    """Nothing is committed, and nothing else is known."""
+    """No committed offset, and nothing else is known."""
     ABSENT = "absent"
-    """The file does not have the partition, which its topic has."""
+    """The topic has the partition, and the file does not."""
 
 
 class Wanted(PartitionValue, frozen=True, kw_only=True):
     """A partition that a target group is to get.
 
-    group: the target. source_group: the one that hands over; None where the offset is simply set. committed: whole, as
-    the source group has it; None where nothing is. start: the offset of a `PROVEN_END` or an `ADDED` partition.
-    cluster_id and topic_id: where the offset was read, None where that is not known.
+    group: the target group. source_group: the group that hands over; None where the offset is set without a source
+    group. committed: the source group's whole committed offset; None where it has none. start: the offset of a
+    `PROVEN_END` or an `ADDED` partition. cluster_id and topic_id: where the offset was read; None where that is not
+    known.
     """
 
     group: str
@@ -53,14 +55,14 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def offset(self) -> int | None:
-        """The offset to start at, whatever the options say; None where they decide."""
+        """The offset to start at; None where the option ``uncommitted`` decides."""
         if self.committed is not None:
             return self.committed.offset
         return self.start if self.origin is Origin.ADDED else None
 
 
 def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
-    """Return what the rows of a file ask for; those that name no group ask for nothing."""
+    """Return the wanted partition of each row; rows without a group are left out."""
     return [
         Wanted(
             group=row.group,
@@ -78,7 +80,7 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 
 
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
-    """Return the partitions of the topics that are handed over which are not among those that are asked for."""
+    """Return the partitions of topics with a source group that are missing from ``wanted``."""
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:
         present[each.group, each.topic][each.partition] = each

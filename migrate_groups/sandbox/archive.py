@@ -1,4 +1,4 @@
-"""A class-data archive (JEP 350) for one version of Kafka on one Java: it about halves the time that a start takes."""
+"""Make class-data archives (JEP 350), each for one Kafka version and one Java; they about halve the start time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PATIENCE_S = 60
 
 
 def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
-    """Return the JVM options that use the archive, which is made first if there is none yet (some 7 s, once).
+    """Return the JVM options that use the archive. Make the archive first if it is missing (some 7 s, once).
 
-    No archive is no failure (a folder that can't be written, a Java that can't make one): then there are no options.
+    Return no options if the archive can't be made, because Kafka starts without it, too.
     """
     archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
     try:
@@ -30,20 +30,20 @@ def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
             with FileLock(archive.with_suffix(".lock")):
                 if not archive.exists():
                     _make(archive, kafka, java)
-        # An empty file stands for an attempt that failed: it is not made at every start.
+        # An empty file marks a failed attempt, so that not every start tries again.
         return (f"-XX:SharedArchiveFile={archive}",) if archive.stat().st_size else ()
     except (OSError, ClusterUnavailable):
         return ()
 
 
 def _key(kafka: KafkaJars, java: Java) -> str:
-    """Return a short name for all that an archive depends on: the JVM refuses it when a jar has changed."""
+    """Return a hash of all that an archive depends on; the JVM refuses an archive whose jars have changed."""
     jars = [f"{jar} {jar.stat().st_mtime_ns}" for jar in kafka.jars]
     return hashlib.sha256("\n".join([java.build, *JVM_OPTIONS, *jars]).encode()).hexdigest()[:12]
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Let a Kafka start and stop: the JVM writes the archive on its way out."""
+    """Start and stop a Kafka, because the JVM writes the archive when it exits."""
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
     with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:

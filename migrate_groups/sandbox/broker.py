@@ -1,4 +1,4 @@
-"""The sandbox: a Kafka that answers, and Kafka's own tools for it."""
+"""The sandbox: a Kafka cluster that accepts requests, and Kafka's own tools for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A Kafka on this machine: one broker, or several that can be made to fail one by one."""
+    """A Kafka cluster on this machine: one broker, or several, each of which can be made to fail."""
 
     nodes: tuple[Node, ...]
     tool_command: tuple[str, ...]
@@ -42,11 +42,11 @@ class Sandbox:
     def run_tool(
         self, main_class: str, *arguments: str, bootstrap_server: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run one of Kafka's own commands, by the name of its class, on this Kafka and with the same jars.
+        """Run one of Kafka's own commands, by its class name, on this cluster and with the same jars.
 
-        ``--bootstrap-server`` is added, by default the PLAINTEXT listener's. Output and exit code are returned as they
-        are (several of these commands exit with 0 when they fail). Raises subprocess.TimeoutExpired after ``timeout``
-        seconds.
+        ``--bootstrap-server`` is added, by default with the PLAINTEXT listeners. Output and exit code are returned
+        unchanged; several of these commands exit with 0 when they fail. Raises subprocess.TimeoutExpired after
+        ``timeout`` seconds.
         """
         return subprocess.run(
             [
@@ -64,7 +64,7 @@ class Sandbox:
         )
 
     def wait(self) -> None:
-        """Return never: raise ClusterUnavailable once every broker has ended by itself."""
+        """Wait until every broker has ended, then raise ClusterUnavailable. Never return."""
         ends = [node.kept.hear(None) for node in self.nodes]
         raise ClusterUnavailable(f"Kafka has ended ({ends[-1]})")
 
@@ -80,13 +80,15 @@ def start_sandbox(
     scram_credentials: Sequence[str] = (),
     brokers: int = 1,
 ) -> Iterator[Sandbox]:
-    """Start a Kafka for the length of a ``with`` block. It goes, with its data, when the block or this process ends.
+    """Start a Kafka cluster for the length of a ``with`` block.
 
-    ``settings`` go into ``server.properties`` and overrule what is there (``properties.server_properties``);
-    ``timeout`` is in seconds, until the first answer of all ``brokers``, each of which is a controller, too.
-    ``listeners`` are those beside PLAINTEXT, by name, with the security protocol that each speaks; what it takes for
-    them (certificates, ``listener.name.…``) goes into ``settings``. ``scram_credentials`` are those that Kafka knows
-    from the start, as ``kafka-storage format --add-scram`` takes them.
+    The cluster and its data are removed when the block or this process ends. Each of the ``brokers`` is a controller,
+    too. ``settings`` override those in ``server.properties`` (``properties.server_properties``). ``timeout`` is in
+    seconds, until all brokers have answered.
+
+    ``listeners`` are those besides PLAINTEXT: the security protocol of each, by name. The settings that they need
+    (certificates, ``listener.name.…``) go into ``settings``. ``scram_credentials`` exist from the first start; they are
+    written as for ``kafka-storage format --add-scram``.
 
     Raises ClusterUnavailable, with the end of Kafka's log, if it doesn't start.
     """

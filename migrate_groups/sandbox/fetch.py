@@ -1,4 +1,4 @@
-"""Jars in the user's cache: fetched once, whole or not at all."""
+"""Fetch jars into the user's cache: once, and either completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from migrate_groups.sandbox.java import Java
 _COMPLETE = "complete.json"
 
 Retrieve = Callable[[Ivy, Path], Collection[str]]
-"""Puts jars into a folder, and returns the names without ``.jar`` of those that must be among them."""
+"""Puts jars into a folder, and returns the names, without ``.jar``, of the jars that must be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """How jars are fetched: from Maven Central or ``mirror`` (a URL).
+    """Fetches jars from Maven Central, or from ``mirror`` (a URL).
 
-    ``report`` is called only if something is fetched, at once and then at each step.
+    ``report`` is called only if something is fetched: once at the beginning, and then after each step.
     """
 
     java: Java
@@ -34,11 +34,11 @@ class Fetch:
     report: Callable[[FetchProgress], None] = lambda progress: None
 
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
-        """Return the jars in ``folder``, retrieved if they are not all there; ``what`` is their name in errors.
+        """Return the jars in ``folder``; retrieve them first if some are missing. ``what`` is their name in errors.
 
-        A fetch that fails or is killed leaves nothing that is ever used, and the next one resumes it. Raises
-        ClusterUnavailable (a download failed), UsageError (a folder that can't be written) and MissingDependency (no
-        PySpark, which brings Ivy).
+        A fetch that fails or is killed leaves its files in a folder beside ``folder``, where the next fetch resumes.
+        Raises ClusterUnavailable if a download fails, UsageError if the folder can't be written, MissingDependency
+        without PySpark, which has Ivy.
         """
         try:
             if not _complete(folder):
@@ -51,7 +51,7 @@ class Fetch:
         return tuple(sorted(folder.glob("*.jar")))
 
     def _fetch(self, folder: Path, what: str, retrieve: Retrieve) -> None:
-        """Retrieve all jars beside ``folder``, and give them its name when all are there."""
+        """Retrieve all jars into a new folder beside ``folder``, and rename it once it is complete."""
         work = folder.with_name(f"{folder.name}.partial")
         work.mkdir(exist_ok=True)
         self.report(FetchProgress())
@@ -65,7 +65,7 @@ class Fetch:
 
 
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
-    """Refuse what is not all of it, whatever Ivy says: a mirror may answer with a page of its own."""
+    """Raise ClusterUnavailable if a jar is damaged or missing, because a mirror may return a web page to Ivy."""
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
     if damaged or missing:
@@ -76,7 +76,7 @@ def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
 
 
 def _complete(folder: Path) -> bool:
-    """Say whether every jar that was fetched is still there, whole."""
+    """Return whether every jar that was fetched is still there, with its original size."""
     try:
         sizes = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())

@@ -1,4 +1,4 @@
-"""Fetch a module and what it depends on with Apache Ivy, which PySpark ships as a jar of its own."""
+"""Fetch a module and its dependencies with Apache Ivy, whose jar PySpark ships."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from migrate_groups.errors import INSTALL_SPARK, ClusterUnavailable, MissingDependency
 from migrate_groups.sandbox.java import Java
 
-# What Ivy does by itself and is set right here: it waits forever for a server that has stopped sending; it takes a
-# module whose description can't be had for one without dependencies; it asks for sources and documentation of each.
-# The lock is for an Ivy whose caller was killed and that still downloads into the same cache.
+# These settings replace Ivy's defaults. By default Ivy waits forever for a server that has stopped sending. It assumes
+# that a module has no dependencies if its description can't be fetched, and asks for sources and documentation.
+# The lock is needed because an Ivy whose caller was killed may still download into the same cache.
 _SETTINGS = """\
 <ivysettings>
   <property name="ivy.maven.lookup.sources" value="false"/>
@@ -36,7 +36,7 @@ _REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """How far a fetch is, in jars. ``found`` still grows while Ivy follows dependencies."""
+    """The progress of a fetch, in jars. ``found`` grows while Ivy follows dependencies."""
 
     found: int = 0
     downloaded: int = 0
@@ -44,9 +44,9 @@ class FetchProgress:
 
 @dataclass(slots=True, kw_only=True)
 class Ivy:
-    """Ivy with its cache below ``folder``, which makes a fetch that broke off resume.
+    """Ivy with its cache below ``folder``, with which an interrupted fetch resumes.
 
-    ``mirror`` is the URL of a Maven repository to use instead of Maven Central; ``report`` is told each step.
+    ``mirror`` is the URL of a Maven repository to use instead of Maven Central; ``report`` is called after each step.
     """
 
     java: Java
@@ -57,9 +57,9 @@ class Ivy:
     downloaded: int = 0
 
     def retrieve(self, organisation: str, name: str, revision: str, into: Path, *, transitive: bool = False) -> None:
-        """Put a module's jar, and with ``transitive`` all it needs, into the folder ``into``.
+        """Put a module's jar, and with ``transitive`` its dependencies, into the folder ``into``.
 
-        Raises ClusterUnavailable, which names what could not be had, and MissingDependency without PySpark.
+        Raises ClusterUnavailable with the modules that could not be fetched, MissingDependency without PySpark.
         """
         root = f' root="{html.escape(self.mirror)}"' if self.mirror else ""
         settings = self.folder / "ivysettings.xml"
@@ -77,7 +77,7 @@ class Ivy:
             )
 
     def _run(self, *arguments: str) -> list[str] | None:
-        """Run Ivy; return what it said if it failed, None if it did not."""
+        """Run Ivy; return the lines of its output if it failed, else None."""
         said = []
         command = [str(self.java.executable), "-XX:TieredStopAtLevel=1", "-jar", str(_ivy_jar()), *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -94,7 +94,7 @@ class Ivy:
 
 
 def _why(said: Iterable[str]) -> str:
-    """Return which modules Ivy names as failed, and the first reason it gives."""
+    """Return the modules that Ivy failed to fetch, and the first reason that it gives, for an error message."""
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)
     return (f", for want of {', '.join(failed)}" if failed else "") + (f" ({reason})" if reason else "")

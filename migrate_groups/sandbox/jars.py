@@ -1,4 +1,4 @@
-"""Kafka's own jars: fetched once into the user's cache, or those of an unpacked distribution."""
+"""Find Kafka's jars: fetch them once into the user's cache, or take those of an unpacked distribution."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 class KafkaJars:
     """The jars of one version of Kafka.
 
-    ``archives`` is the folder for class-data archives made from these jars; ``jvm_options`` are what these jars need,
-    so that they log warnings and errors to stderr and nothing to stdout.
+    ``archives`` is the folder for class-data archives made from these jars. ``jvm_options`` make these jars log only
+    warnings and errors, to stderr, and nothing to stdout.
     """
 
     version: str
@@ -35,9 +35,9 @@ class KafkaJars:
 
 
 def user_cache() -> Path:
-    """Return this user's cache folder for this program (reads the environment: for ``cli/`` and tests).
+    """Return this user's cache folder for this program. Only for ``cli/`` and tests: it reads the environment.
 
-    Raises `MissingDependency` without platformdirs, which the extra ``spark`` has.
+    Raises `MissingDependency` without platformdirs, which the extra ``spark`` installs.
     """
     try:
         from platformdirs import user_cache_path
@@ -54,9 +54,9 @@ def fetch_jars(
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars below ``cache``, fetched if they are not there yet (see `Fetch`).
+    """Return the jars below ``cache``; fetch them first if they are missing (see `Fetch`).
 
-    Raises UsageError where ``version`` is none, and as `Fetch.jars`.
+    Raises UsageError if ``version`` is not a version, and the errors of `Fetch.jars`.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UsageError(f"{version!r} is not a version of Kafka: write one like {DEFAULT_VERSION}")
@@ -65,7 +65,7 @@ def fetch_jars(
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
         ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
         ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
-        # The modules log through slf4j and bring no implementation of it: a broker that fails would say nothing.
+        # The modules log through slf4j without an implementation of it, so that otherwise a broker would log nothing.
         for api in list(new.glob("slf4j-api-*.jar")):
             ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
         return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
@@ -79,7 +79,7 @@ def fetch_jars(
 
 
 def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
-    """Return the jars of an unpacked Kafka distribution. Raises UsageError if ``kafka_home`` is none."""
+    """Return the jars of an unpacked Kafka distribution. Raises UsageError if ``kafka_home`` is not one."""
     jars = tuple(sorted(kafka_home.absolute().glob("libs/*.jar")))
     versions = [found[1] for jar in jars if (found := re.fullmatch(r"kafka_2\.\d+-(\d[\w.-]*)\.jar", jar.name))]
     if len(versions) != 1:

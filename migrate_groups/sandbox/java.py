@@ -1,4 +1,4 @@
-"""Find the Java that runs Kafka. Imports nothing but the standard library: the set-up scripts use it too."""
+"""Find the Java that runs Kafka. Imports only the standard library, because the set-up scripts use it, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = f"install Java {MINIMUM} or later, for instance the package openjdk-17-j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough. ``build`` is what it says of itself, which tells one build from another."""
+    """A Java that is new enough. ``build`` is its output of ``-version``, which identifies the build."""
 
     executable: Path
     build: str
@@ -32,12 +32,12 @@ def find_java(environ: Mapping[str, str]) -> Java:
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))
     if found is None:
         raise MissingDependency(f"no java {f'in JAVA_HOME ({home})' if home else 'on the PATH'}: {_HINT}")
-    # A JVM that is too old may not know today's options, so it is asked before it is given any.
+    # Checked before any other option is used, because a JVM that is too old may not know it.
     try:
         said = subprocess.run([found, "-version"], env=environ, capture_output=True, text=True, check=False).stderr
     except OSError as error:
         raise MissingDependency(f"{found} does not run ({error.strerror}): {_HINT}") from error
-    # Java 8 calls itself 1.8; a line on JAVA_TOOL_OPTIONS may come first.
+    # Java 8 reports its version as 1.8. A line about JAVA_TOOL_OPTIONS may come first.
     version = re.search(r'^\S+ version "(?:1\.)?(\d+)', said, re.MULTILINE)
     if version is None:
         raise MissingDependency(f"{found} does not say its version: {_HINT}")

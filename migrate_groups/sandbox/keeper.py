@@ -1,15 +1,17 @@
-"""A process that owns a sandbox's folder and Java process, and ends both when its parent is gone, however it went.
+"""A process that owns a sandbox's folder and Java process, and removes both when its parent ends in any way.
 
-It is run by its path, in a session of its own, so that neither Ctrl-C nor the end of a terminal reaches it or Java. On
-stdin it gets one line of JSON, ``{"files": {name: text}, "prepare": command, "serve": command}``. The parent holds the
-pipe, and its end is the end of the parent. It makes the files in a new temporary folder, runs the commands there one
-after the other (``{folder}`` in them is that folder) and writes on stdout, a line of JSON each:
+It is run by its path in a separate session, so that neither Ctrl-C nor a closed terminal reaches it or Java. It reads
+one line of JSON from stdin, ``{"files": {name: text}, "prepare": command, "serve": command}``. Stdin is a pipe from the
+parent; when it closes, the parent has ended.
 
-- ``{"folder": path, "pid": pid}`` when the second command has been started
-- ``{"exit": code, "log": text}`` when a command has ended that should not have. Any further line on stdin starts the
-  second one again, where the first has done its work.
+It writes the files into a new temporary folder, and runs the commands there one after the other. In the commands,
+``{folder}`` stands for that folder. It writes a line of JSON to stdout:
 
-Imports only the standard library: it has to be there quickly and whatever the parent's path is.
+- ``{"folder": path, "pid": pid}`` when ``serve`` has been started
+- ``{"exit": code, "log": text}`` when ``prepare`` has failed or ``serve`` has ended. After the end of ``serve``, an
+  empty line on stdin starts ``serve`` again.
+
+Imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """Tells a process that ended from a parent that is gone, whichever is first."""
+    """Waits until a process ends, or until the parent ends or a signal tells this keeper to end."""
 
     def __init__(self) -> None:
         self._parent = os.getppid()
-        # Signals arrive as bytes here: none is missed between a look and the wait that follows, and none interrupts
-        # the cleaning up.
+        # Signals arrive as bytes in this pipe, so that no signal is missed between a check and the wait after it, and
+        # no signal interrupts the clean-up.
         self._signals, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake)
@@ -45,9 +47,9 @@ class _Watch:
             signal.signal(number, _ignore)
 
     def ended(self, process: subprocess.Popen[bytes]) -> bool:
-        """Await the end of ``process``; False if this keeper is to end first."""
+        """Wait for the end of ``process``, then return True; return False if this keeper must end first."""
         while process.poll() is None:
-            # A process that the parent has forked may hold the pipe, too: the parent's id is looked at as well.
+            # The parent's id is checked, too, because a process that the parent has forked may keep the pipe open.
             ready, _, _ = select.select([0, self._signals], [], [], 1)
             told = set(os.read(self._signals, 64)) - {signal.SIGCHLD} if self._signals in ready else set()
             if 0 in ready or told or os.getppid() != self._parent:
@@ -55,7 +57,7 @@ class _Watch:
         return True
 
     def told_to_go_on(self) -> bool:
-        """Await a line from the parent; False if this keeper is to end first."""
+        """Wait for an empty line from the parent, then return True; return False if this keeper must end first."""
         while True:
             ready, _, _ = select.select([0, self._signals], [], [], 1)
             told = set(os.read(self._signals, 64)) - {signal.SIGCHLD} if self._signals in ready else set()
@@ -66,7 +68,7 @@ class _Watch:
 
 
 def main() -> None:
-    """Keep what stdin asks for until the parent is gone."""
+    """Run the job from stdin until the parent ends."""
     watch = _Watch()
     line = sys.stdin.readline()
     if not line:
@@ -103,7 +105,7 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _die_with_keeper() -> Callable[[], None] | None:
-    """Return what makes Linux kill the new process when this one is killed; elsewhere nothing does."""
+    """Return a function by which Linux kills the new process when the keeper ends; None on other systems."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -117,7 +119,7 @@ def _say(**facts: object) -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing: the byte has told already."""
+    """Do nothing, because the byte in the pipe already reports the signal."""
 
 
 if __name__ == "__main__":

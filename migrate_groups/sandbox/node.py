@@ -1,4 +1,4 @@
-"""Kafka processes (broker and controller) on free ports of 127.0.0.1, from their settings to their first answer."""
+"""Configure and start Kafka processes (broker and controller) on free ports of 127.0.0.1, until they answer."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, end_of
 from migrate_groups.sandbox.properties import server_properties
 
 HOST = "127.0.0.1"
-# For a JVM that is to be there soon rather than be fast later. -Xlog:disable: what the JVM says of a class-data
-# archive that it can't use would be on stdout.
+# These make a JVM start quickly rather than run fast later. -Xlog:disable is needed because otherwise the JVM would
+# write to stdout that it can't use a class-data archive.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", "-Xlog:disable")
 _SECONDS_TO_END = 20.0
 
 
 class PortTaken(ClusterUnavailable):
-    """Somebody else took a port between its choice and Kafka's start."""
+    """Another process took a port after it was chosen and before Kafka started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A Kafka process; ``node_id`` is its ``node.id``, ``folder`` has its data and log.
 
-    ``bootstrap_servers`` is the address of its PLAINTEXT listener, ``listeners`` has those of the others, by name.
-    It can be made to fail: `kill`, `hang` and `stop`; `go_on` and `start` mend that, on the same ports and data.
+    ``bootstrap_servers`` is the address of its PLAINTEXT listener; ``listeners`` has the other addresses, by listener.
+    `kill`, `stop` and `hang` make it fail. `start` and `go_on` bring it back with the same ports and data.
     """
 
     node_id: int
@@ -50,30 +50,30 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """Java's process id, that of the last start."""
+        """The process id of the Java that was started last."""
         return self.kept.server_pid
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does."""
+        """End the process at once, as ``kill -9`` does."""
         os.kill(self.pid, signal.SIGKILL)
         self._await_end()
 
     def stop(self) -> None:
-        """End it as an administrator does, its partitions handed to the other brokers; kill it if that hangs."""
+        """Shut the broker down, so that it hands its partitions over (SIGTERM); kill it if that hangs."""
         os.kill(self.pid, signal.SIGTERM)
-        if not isinstance(self.kept.hear(_SECONDS_TO_END), Ended):  # the last brokers of a cluster find no controller
+        if not isinstance(self.kept.hear(_SECONDS_TO_END), Ended):  # hangs if too few controllers are left
             self.kill()
 
     def hang(self) -> None:
-        """Stop it in its tracks (SIGSTOP): its connections stay open, and nothing answers."""
+        """Pause the process (SIGSTOP): its connections stay open, but it answers nothing."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on after `hang`."""
+        """Continue the process after `hang` (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
 
     def start(self) -> None:
-        """Start it again once it has ended; `await_answer` tells when it is there."""
+        """Start the process again after it has ended; `await_answer` waits until it answers."""
         self.kept.serve_again()
         match self.kept.hear(_SECONDS_TO_END):
             case ServerStarted():
@@ -82,9 +82,9 @@ class Node:
                 raise ClusterUnavailable(f"Kafka could not be started again ({end})")
 
     def await_answer(self, timeout: float = 60) -> None:
-        """Return when it answers as a broker of its cluster, within ``timeout`` seconds; it is started until then.
+        """Wait until the broker answers as part of its cluster; start it again if another process took its port.
 
-        Raises ClusterUnavailable with the end of its log.
+        Raises ClusterUnavailable with the end of its log, after at most about ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         for attempt in Retrying(
@@ -103,10 +103,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the brokers of a sandbox are set up with.
+    """The settings of all brokers of a sandbox.
 
-    settings: of ``server.properties``, which overrule what is there. listeners: those beside PLAINTEXT, by name, with
-    the security protocol that each speaks. scram_credentials: as ``kafka-storage format --add-scram`` takes them.
+    settings: override those in ``server.properties``. listeners: the security protocol of each listener besides
+    PLAINTEXT, by name. scram_credentials: as ``kafka-storage format --add-scram`` takes them.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Setup:
 
 @contextmanager
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Format and start one Kafka; see `run_nodes`."""
+    """Format and start a cluster of one broker; see `run_nodes`."""
     with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
 
@@ -132,17 +132,18 @@ def run_nodes(
     jvm_options: Sequence[str] = (),
     serve_options: Sequence[str] = (),
 ) -> Iterator[tuple[Node, ...]]:
-    """Format and start the brokers of a cluster, and yield them once all answer; at the end all is killed and removed.
+    """Format and start the brokers of a cluster, and yield them once all answer; kill and remove them after the block.
 
-    ``timeout`` is in seconds, for all of it. ``serve_options`` are ``jvm_options`` that are not for formatting.
+    ``timeout`` is in seconds, until all answer. ``serve_options`` are JVM options that are not used for formatting.
 
-    Raises ClusterUnavailable with the end of Kafka's log if it doesn't start or answer; PortTaken if that is why.
+    Raises PortTaken if another process took a port, else ClusterUnavailable with the end of Kafka's log if a broker
+    doesn't start or answer.
     """
     deadline = time.monotonic() + timeout
     names = ("PLAINTEXT", "CONTROLLER", *setup.listeners)
     ports = iter(_free_ports(len(names) * count))
     all_addresses = [{name: f"{HOST}:{next(ports)}" for name in names} for _ in range(count)]
-    # An id may begin with "-": that is why it is one argument with its option.
+    # An id may begin with "-", so that it must be in the same argument as its option.
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
     command = [str(java.executable), *JVM_OPTIONS, *kafka.jvm_options, *jvm_options, "-Djava.io.tmpdir={folder}"]
     command += ["-cp", kafka.classpath]
@@ -186,7 +187,7 @@ def run_nodes(
 
 
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
-    """Return the folder of a Kafka that has been started."""
+    """Wait until Kafka's storage is formatted, and return its folder. Raises ClusterUnavailable."""
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):
             return folder
@@ -205,7 +206,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _await_answer(node: Node, deadline: float) -> None:
-    """Return when this very cluster answers at its address, and has its broker."""
+    """Wait until this cluster, not another one, answers at the node's address, with the node among its brokers."""
     from confluent_kafka import KafkaException
 
     patience = Retrying(
@@ -232,15 +233,15 @@ def _check_alive(kept: KeptServer) -> None:
 
 
 def _ask(node: Node) -> None:
-    """Raise OSError or KafkaException unless the broker is there, and one of its cluster.
+    """Raise OSError or KafkaException unless the broker answers and belongs to its cluster.
 
-    With confluent-kafka: it tells the cluster's id on every version of Kafka (kafka-python 3.0.12 fails on 2.8).
+    confluent-kafka is used because it returns the cluster id of every Kafka version (kafka-python 3.0.12 fails on 2.8).
     """
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
     host, port = node.bootstrap_servers.split(":")
-    socket.create_connection((host, int(port)), timeout=1).close()  # librdkafka would log each refusal
+    socket.create_connection((host, int(port)), timeout=1).close()  # else librdkafka logs each refused connection
     cluster = AdminClient({"bootstrap.servers": node.bootstrap_servers}).list_topics(timeout=2)
     if cluster.cluster_id != node.cluster_id or node.node_id not in cluster.brokers:
         raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE))

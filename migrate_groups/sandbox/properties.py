@@ -1,4 +1,4 @@
-"""The settings of a small, quick Kafka: ``server.properties``."""
+"""The ``server.properties`` of a small Kafka that starts quickly."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def server_properties(
     protocols: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> str:
-    """Return the text of a broker's ``server.properties``; ``settings`` overrule what is here.
+    """Return the text of a broker's ``server.properties``; ``settings`` override the defaults in it.
 
-    ``controllers`` are the addresses of all brokers' CONTROLLER listeners, in the order of their ids, which begin at 1.
-    ``addresses`` are by the name of the listener, CONTROLLER and PLAINTEXT among them, and ``protocols`` those that a
-    listener speaks whose name is not one already.
+    ``controllers`` are the addresses of all brokers' CONTROLLER listeners, ordered by broker id from 1 on.
+    ``addresses`` has the address of each listener by name, including CONTROLLER and PLAINTEXT. ``protocols`` has the
+    security protocol of each listener whose name is not a security protocol.
     """
     listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
     spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
@@ -30,11 +30,11 @@ def server_properties(
         "advertised.listeners": ",".join(each for name, each in listeners.items() if name != "CONTROLLER"),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in spoken.items()),
         "log.dirs": "data",
-        # Few partitions are quicker to make.
+        # Fewer partitions are created faster.
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "share.coordinator.state.topic.num.partitions": "4",
-        # Members come and go at once, and a mistyped topic is an error.
+        # The first rebalance does not wait, short session timeouts are allowed, and a mistyped topic is an error.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "100",
         "auto.create.topics.enable": "false",
@@ -47,9 +47,9 @@ def server_properties(
 
 
 def _replication(brokers: int) -> dict[str, str]:
-    """Return the settings that depend on how many brokers there are: each topic is on all of them.
+    """Return the settings that depend on the number of brokers: every broker has a replica of each partition.
 
-    Of three, one may be missing: what was acknowledged is on two. That it is missing is noticed in seconds.
+    One of three brokers may fail: with acks=all an acknowledged record is on two. Its failure is noticed in seconds.
     """
     replicas, in_sync = str(brokers), str(max(1, brokers - 1))
     properties = {

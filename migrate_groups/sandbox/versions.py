@@ -1,4 +1,4 @@
-"""Which Kafka the sandbox fetches."""
+"""The Kafka version that the sandbox fetches by default."""
 
 DEFAULT_VERSION = "4.1.0"
-DOWNLOAD_MB = 43  # all its jars together; other versions are of about the same size
+DOWNLOAD_MB = 43  # all jars together; other versions have about the same size

@@ -1,1 +1,1 @@
-"""What people look at."""
+"""Views for people and programs: terminal, Markdown, HTML and JSON."""

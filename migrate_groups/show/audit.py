@@ -1,4 +1,4 @@
-"""What the offsets topic's log proves, on a terminal and as JSON values."""
+"""The result of an audit of the log of ``__consumer_offsets``, on a terminal and as JSON values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 SCHEMA_VERSION = 1
-# What a person looks at; JSON has more.
+# More rows than this are hard to read on a terminal; JSON has more.
 _MOST_ROWS = 50
 
 
 def terminal(found: Audit) -> RenderableType:
-    """Return one line a group and topic, then what is wrong or can't be told, then the evidence."""
+    """Return one line per group and topic, then doubtful partitions, late commits, deletions and the evidence."""
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)
     parts += _section("late commits of the old group", _late(found), found.late_commits)

@@ -1,4 +1,4 @@
-"""A change and a plan in the few words that every view uses."""
+"""Short texts for changes, which all views share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
-    """Return the offset before and after, ``-`` where nothing is committed, and what is done: ``move +1,200``."""
+    """Return the offsets before and after, ``-`` for no committed offset, and the action, such as ``move +1,200``."""
     execution: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
         execution = f"move {change.after.offset - change.before.offset:+,}"
@@ -19,7 +19,7 @@ def cells(change: Change) -> tuple[str, str, str]:
 
 
 def tally(changes: Iterable[Change]) -> str:
-    """Return ``9 partitions (6 create, 3 unchanged)``."""
+    """Return the number of changes by action, such as ``9 partitions (6 create, 3 unchanged)``."""
     counts = Counter(change.action for change in changes)
     executions = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
     return f"{counted(counts.total(), 'partition')} ({executions or 'nothing to do'})"

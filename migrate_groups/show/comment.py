@@ -1,6 +1,7 @@
-"""The pieces of a comment on a pull request, in GitHub's Markdown: tables, folds, foreign names that do nothing.
+"""Parts of a comment on a pull request in GitHub's Markdown: tables, folds, and names with all markup escaped.
 
-GitHub takes 65,536 characters. What needs more is shown smaller, with counts of what is left out, until it fits.
+GitHub accepts 65,536 characters. A longer comment is rendered again with fewer rows and shorter names until it fits; it
+says how many rows are left out.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import NamedTuple
 
 from migrate_groups.text import counted, cut
 
-# In bytes, which characters never exceed, however they are counted; the rest is for a line that a workflow adds.
+# In bytes, because a text never has more characters than bytes. The rest is left for a line that a workflow adds.
 _MOST_BYTES = 64_000
 
 
 class Size(NamedTuple):
-    """How much is shown: rows of a table and groups, characters of a name or a reason."""
+    """Limits of a comment: rows of a table (and number of groups), and characters of a name or a reason."""
 
     rows: int
     characters: int
 
 
 WHOLE = Size(1_000_000, 2_000)
-"""Everything that a comment is made for is shown."""
+"""The limits of a comment that is not cut."""
 
 _SIZES = (
     WHOLE,
@@ -43,20 +44,20 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return the largest comment of at most 64,000 bytes; ``render`` gives its blocks, empty ones are left out."""
+    """Return the largest comment of at most 64,000 bytes. ``render`` returns its blocks; empty blocks are left out."""
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)
 
 
 def folded(summary: str, body: str) -> str:
-    """Return a fold; its summary is HTML (`html_code`)."""
+    """Return a fold with a body in Markdown. The summary is HTML (see `html_code`)."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return the first rows of a table, and how many of its ``number`` are left out, each a ``thing``.
+    """Return the first rows of a table, and below it how many of its ``number`` rows are left out.
 
-    A column whose name ends in ``>`` is aligned to the right.
+    ``thing`` names what one row describes. A column whose name ends in `` >`` is aligned to the right.
     """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
     shown = list(islice(rows, size.rows))
@@ -66,12 +67,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, siz
 
 
 def more(rest: int, thing: str) -> str:
-    """Return ``… and 12 topics more``, or nothing where there are none."""
+    """Return a line such as ``… and 12 topics more``, or the empty text if ``rest`` is 0 or less."""
     return f"… and {counted(rest, thing)} more" if rest > 0 else ""
 
 
 def code(text: str, size: Size) -> str:
-    """Return a name as code, in which GitHub sees no Markdown, HTML, mention or reference."""
+    """Return a name as inline code, in which GitHub reads no Markdown, HTML, mention or reference."""
     text = cut(text, size.characters)
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
@@ -79,24 +80,24 @@ def code(text: str, size: Size) -> str:
 
 
 def html_code(text: str, size: Size) -> str:
-    """Return a name as code within raw HTML.
+    """Return a name as inline code in HTML.
 
-    That reaches up to the next empty line: Markdown means nothing in it, and nobody is mentioned within ``<code>``.
+    GitHub reads no Markdown in raw HTML, which ends at the next empty line, and no mention within ``<code>``.
     """
     return f"<code>{html.escape(cut(text, size.characters))}</code>"
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a sentence, in which foreign names stand, as text: no Markdown, HTML, link, mention or reference."""
+    """Return a sentence with names in it, escaped: GitHub reads no Markdown, HTML, link, mention or reference in it."""
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
-    # An escape would not do: who is mentioned is looked for in what has been rendered.
+    # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
     return re.sub("([@#])", r"\1&#8203;", escaped)
 
 
 def _joined(blocks: Iterable[str]) -> str | None:
-    """Return the comment, or None if it is too large: then the remaining blocks are not rendered."""
+    """Return the comment, or None if it is too large. The remaining blocks are not rendered then."""
     shown: list[str] = []
-    bytes_so_far = -1  # there is one newline at the end, two after every other block
+    bytes_so_far = -1  # because the last block is followed by one newline, and every other block by two
     for block in filter(None, blocks):
         shown.append(block)
         bytes_so_far += len(block.encode()) + 2
@@ -106,5 +107,5 @@ def _joined(blocks: Iterable[str]) -> str | None:
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    # Within a table a pipe is escaped wherever it stands, in code as well (GFM).
+    # In a table every pipe must be escaped, also within code (GitHub Flavored Markdown).
     return ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)

@@ -1,4 +1,4 @@
-"""The history that the offsets topic's log holds: on a terminal, as JSON values, and as a page with its curves."""
+"""The history of groups from the log of ``__consumer_offsets``: on a terminal, as JSON values, and as an HTML page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TITLES = (
 
 
 def terminal(found: History) -> RenderableType:
-    """Return one line a group, those with most commits first, and what the log can't tell."""
+    """Return one line per group, the group with the most commits first, then hints on what the log can't show."""
     made = table("group", **{title.replace(" ", "_"): ">" for title in _TITLES})
     for each in found.groups[:_MOST_ROWS]:
         made.add_row(cell(each.group), *_figures(each))
@@ -51,7 +51,7 @@ def document(found: History) -> dict[str, Any]:
 
 
 def page(found: History) -> str:
-    """Return the history as one HTML file, as `report_html` makes them: a curve for each group, then for its topics."""
+    """Return the history as one HTML file without external parts: a lag curve for each group, then for each topic."""
     return (
         environment()
         .get_template("history.html")

@@ -1,6 +1,6 @@
-"""A plan as a comment on a pull request: a summary that a person reads first, then every partition, folded by group.
+"""A plan as a comment on a pull request: first a summary, then every partition in one fold per group.
 
-A plan too large for a comment is cut, with counts and the name of the file that has it all.
+A plan that is too large for a comment is cut. The comment then says how much is left out and which file has the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEANING = {
 
 
 def plan(plan: Plan, plan_file: str | None = None) -> str:
-    """Return the plan as GitHub's Markdown, at most 64,000 bytes; ``plan_file`` is where all of it is saved."""
+    """Return the plan as GitHub's Markdown, at most 64,000 bytes. ``plan_file`` names the file with the whole plan."""
     return comment.fitting(lambda size: _blocks(plan, plan_file, size))
 
 

@@ -1,4 +1,4 @@
-"""What our pages have in common: how templates are rendered, and curves of lag over time as inline SVG."""
+"""The template environment of the HTML pages, and curves of lag over time as inline SVG."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_CHARACTERS = 250
-# Of a curve, in units of the drawing, which is as wide as the page lets it be.
+# The size of a curve in SVG units; the page scales it to its width.
 _WIDTH, _HEIGHT = 600, 120
 
 
 class Curve(NamedTuple):
-    """Lag over time, as SVG paths: ``line`` and ``dots`` with a gap where lag is not known, ``area`` below the line."""
+    """Lag over time as SVG paths: ``line``, ``area`` below it and ``dots``. Where lag is not known, each has a gap."""
 
     moments: Sequence[Moment]
     highest: int | None
@@ -31,7 +31,10 @@ class Curve(NamedTuple):
 
 
 def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
-    """Return what ``curves.html`` takes: at most so many curves, those of whole groups first; ``times`` None: none."""
+    """Return the variables of ``curves.html`` with at most ``most`` curves, those of whole groups first.
+
+    ``times`` is None if the timeline is empty. The template then draws nothing.
+    """
     history = in_words.history(timeline)
     times = [moment.taken_at for moment in timeline]
     return {
@@ -44,7 +47,7 @@ def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
 
 
 def environment(**filters: Callable[..., str]) -> Environment:
-    """Return what renders our templates; these filters are a page's own."""
+    """Return the template environment with the filters of all pages and these ``filters`` of one page."""
     made = Environment(
         autoescape=True,
         loader=PackageLoader("migrate_groups.show"),
@@ -83,7 +86,7 @@ def _curve(moments: Sequence[Moment], first: datetime, last: datetime) -> Curve:
     return Curve(
         moments,
         highest,
-        # Nothing drawn to the right of a point makes it visible where it stands alone.
+        # "h0" draws a line of length 0, because otherwise a point without neighbours would be invisible.
         line=" ".join(f"M{points[0][0]:.1f} {points[0][1]:.1f}h0{_to(points[1:])}" for points in known),
         area=" ".join(f"M{points[0][0]:.1f} {_HEIGHT}{_to(points)}L{points[-1][0]:.1f} {_HEIGHT}Z" for points in known),
         dots=" ".join(f"M{x:.1f} {y:.1f}h0" for x, y in chain.from_iterable(known)),

@@ -1,4 +1,4 @@
-"""The verdict of a reconciliation on a terminal, and as JSON values."""
+"""The result of a reconciliation on a terminal, and as JSON values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 
 SCHEMA_VERSION = 1
-# What a person looks at; the files have every row.
+# More rows than this are hard to read on a terminal; the files have every row.
 _MOST_ROWS = 50
 
 
 def terminal(found: Reconciliation) -> RenderableType:
-    """Return one line a group and topic, the worst first, then the worst partitions, the hints and the verdict."""
+    """Return one line per group and topic, the worst first, then the totals, the worst partitions and the hints."""
     figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
     timed = in_words.is_timed(found)
     times = dict.fromkeys(("time_lag_before", "time_lag_after"), ">") if timed else {}

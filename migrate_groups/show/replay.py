@@ -1,4 +1,4 @@
-"""What people look at during a replay: where each partition was set, and how far a group has come."""
+"""The views of a replay: the offset that each partition is set to, and the progress of a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_TOPICS = 20
 
 
 def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
-    """Return one line a partition, those that need a word first where there are too many, and the sum."""
+    """Return one line per partition and the totals. Of more than 50 partitions, those with a note are kept first."""
     shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
     table = new_table(
         "topic", partition=">", log_start=">", log_end=">", committed=">", offset=">", to_replay=">", note="<"
@@ -45,14 +45,14 @@ def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
 
 
 def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
-    """Return what a person is shown: each topic, or all of them as one where there are too many, and the sum."""
+    """Return the rows to show: one per topic, and the total if there are several; only the total above 20 topics."""
     if len(progress.topics) == 1:
         return progress.topics
     return (*(progress.topics if len(progress.topics) <= _MOST_TOPICS else ()), progress.total)
 
 
 def progress_line(topic: TopicProgress) -> str:
-    """Return how far a topic has come, in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
+    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
     if not topic.left:
         return f"{topic.topic}: {topic.records:,} done"
     pace = _pace(topic)
@@ -60,7 +60,7 @@ def progress_line(topic: TopicProgress) -> str:
 
 
 def bars(console: Console) -> Bars:
-    """Return progress bars for `update`, one a topic."""
+    """Return empty progress bars, which `update` fills."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -71,7 +71,7 @@ def bars(console: Console) -> Bars:
 
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
-    """Show how far each topic has come; ``tasks`` are the bars that are there already."""
+    """Show the progress of each topic. ``tasks`` holds the bars by topic; a bar that is missing is added to it."""
     for topic in progress_rows(progress):
         if topic.topic not in tasks:
             tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")

@@ -1,7 +1,7 @@
-"""A reconciliation as one HTML file that needs nothing beside it: no script, no network, no font.
+"""A reconciliation as one HTML file without external parts: no script, no network, no font.
 
-The template escapes whatever it is given (Jinja's autoescape). Names go through its filter ``name`` besides, which
-makes control characters visible and cuts what is too long to read. The same reconciliation makes the same bytes.
+The template escapes all values (Jinja's autoescape). Its filter ``name`` also makes the control characters in a name
+visible and cuts a name that is too long to read. The same reconciliation always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from migrate_groups.show import verdicts as in_words
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 
-# What a person still looks at; the tables in the file have more, and those on disk have all.
+# More than this is hard to read as bars and curves. The tables in the page have more, the tables on disk have all.
 _MOST_TOPICS = 25
 _MOST_GROUPS = 40
 _MOST_CURVES = 24
 
 
 class _Group(NamedTuple):
-    """One group: the topics that are drawn, how many more it has, and the lag that fills a bar."""
+    """One group: its first row, the rows that are drawn, the number of further rows, and the lag that fills a bar."""
 
     first: GroupTopic
     drawn: Sequence[GroupTopic]
@@ -31,7 +31,7 @@ class _Group(NamedTuple):
 
 
 def report(found: Reconciliation) -> str:
-    """Return the page."""
+    """Return the reconciliation as an HTML page."""
     groups = [_group(rows) for rows in in_words.by_group(found.summary)]
     return (
         page.environment(share=_share)
@@ -57,5 +57,5 @@ def _group(rows: Sequence[GroupTopic]) -> _Group:
 
 
 def _share(lag: int, most: int) -> str:
-    """Return the length of a bar in percent; lag below 0 (an offset read after the log's end) has none."""
+    """Return the length of a bar in percent; 0 for a lag below 0 (the offset was read after the log end offset)."""
     return f"{100 * max(lag, 0) / most:.2f}" if most > 0 else "0"

@@ -1,4 +1,4 @@
-"""A reconciliation as a comment on a pull request: the verdict and what is wrong first, then every topic, folded."""
+"""A reconciliation as a comment on a pull request: the verdict and the problems, then every topic in folds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def report(found: Reconciliation, summary_file: str | None = None) -> str:
     """Return the reconciliation as GitHub's Markdown, at most 64,000 bytes.
 
     Args:
-        found: what reconcile found.
-        summary_file: where every group and topic stands, if that has been written.
+        found: the result of `reconcile`.
+        summary_file: the file with every group and topic, if it was written.
     """
     return comment.fitting(lambda size: _blocks(found, summary_file, size))
 
@@ -52,7 +52,7 @@ def _where_all_is(summary_file: str | None, size: Size) -> str:
 
 
 def _hint(hint: str, size: Size) -> str:
-    """Return a sentence in which what stands between backticks is code."""
+    """Return a hint as Markdown: the parts between backticks become code, the others are escaped."""
     parts = enumerate(cut(hint, size.characters).split("`"))
     return "".join((comment.code if place % 2 else comment.prose)(part, size) for place, part in parts if part)
 

@@ -9,9 +9,9 @@ from migrate_groups.text import one_line
 
 
 def table(*names: str, **aligned: str) -> Table:
-    """Return a table without lines: columns on the left, then those with ``<`` or ``>`` for their side.
+    """Return a table without lines: first the columns ``names``, aligned left, then the columns ``aligned``.
 
-    ``log_end=">"`` is a column "log end" on the right. Whole names are shown, on several lines where they must be.
+    ``log_end=">"`` adds a column "log end", aligned right; ``"<"`` aligns left. A long cell is wrapped, never cut.
     """
     made = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
@@ -22,8 +22,8 @@ def table(*names: str, **aligned: str) -> Table:
 
 
 def cell(text: str) -> Text:
-    """Return foreign text, such as the name of a group, for a cell: on one line, and as it is.
+    """Return text from outside, such as the name of a group, for a cell: on one line and without markup.
 
-    Rich takes a plain string for its markup: it shows ``:bank:`` as an emoji, and ``[b]`` not at all.
+    Otherwise Rich would read a plain string as markup: it shows ``:bank:`` as an emoji, and drops ``[b]``.
     """
     return Text(one_line(text))

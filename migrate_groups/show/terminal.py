@@ -1,4 +1,4 @@
-"""What people look at on a terminal: tables by group and topic, and one line for each check."""
+"""The terminal views of a split, a group, a plan and a write."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line
 
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
-# A plan of thousands of partitions is for a file; a person looks at the first ones.
+# More rows than this are hard to read on a terminal; a larger plan is saved to a file.
 _MOST_ROWS = 50
 
 
 def coverage(result: Coverage) -> Table:
-    """Return one line a pattern: the group that it is for, and what it matched."""
+    """Return one line per topic pattern of a split: its target group and the topics that it matches."""
     table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:
         table.add_row(cell(group) if group else "(stays)", cell(str(pattern)), ", ".join(topics))
@@ -34,7 +34,7 @@ def coverage(result: Coverage) -> Table:
 
 
 def members(description: GroupDescription) -> RenderableType:
-    """Return the group's state and its members with what they are assigned."""
+    """Return the state of a group, and its members with their assignments."""
     title = Text.assemble(
         ("group ", "bold"),
         (one_line(description.group), "bold"),
@@ -54,9 +54,9 @@ def members(description: GroupDescription) -> RenderableType:
 
 
 def lag_by_partition(rows: Sequence[Row]) -> Table:
-    """Return one line a partition: committed offset, the log's ends, lag; ``-`` where nothing is committed.
+    """Return one line per partition: committed offset, log start offset, log end offset and lag.
 
-    And lag as time, where that was asked for and somewhere is any.
+    A value that is not known is shown as ``-``. Time lag has a column if any row has it.
     """
     timed = any(row.time_lag is not None for row in rows)
     times = {"time_lag": ">"} if timed else {}
@@ -69,7 +69,7 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
 
 
 def plan(plan: Plan) -> RenderableType:
-    """Return the changes, then the checks."""
+    """Return the changes of a plan, then its checks."""
     table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
     for change in plan.changes[:_MOST_ROWS]:
         table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change))
@@ -79,7 +79,7 @@ def plan(plan: Plan) -> RenderableType:
 
 
 def checks(plan: Plan) -> Table:
-    """Return one line a check: verdict, name, reason."""
+    """Return one line per check: verdict, name and reason."""
     table = new_table("verdict", "check", "reason")
     for check in plan.checks:
         table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, cell(check.reason))
@@ -87,7 +87,7 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return how many partitions had each outcome, the failed ones with their reason, and the remarks."""
+    """Return the number of partitions by outcome, the failed ones with their reason, and the remarks."""
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [

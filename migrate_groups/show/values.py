@@ -1,4 +1,4 @@
-"""What Spark has handed over, as JSON values."""
+"""Rows that a Spark job returned, as JSON values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def values(row: Any) -> dict[str, Any]:
-    """Return the fields of a named tuple by name, moments as text."""
+    """Return the fields of a named tuple by name, with times as RFC 3339."""
     return {name: moment(value) if isinstance(value, datetime) else value for name, value in row._asdict().items()}
 
 
 def moment(value: datetime) -> str:
-    """Return a moment of UTC as RFC 3339."""
+    """Return a time in UTC as RFC 3339, such as ``2026-11-20T21:24:55Z``."""
     return value.isoformat().replace("+00:00", "Z")

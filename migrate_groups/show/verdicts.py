@@ -1,4 +1,4 @@
-"""A reconciliation in the few words that every view uses."""
+"""Short texts for a reconciliation, which all views share."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ MEANING = {
     "no-commit": "nothing is committed, before or after: that is no lag of 0",
     "exact": "the same offset before and after",
 }
-"""What each status says, the worst first."""
+"""The meaning of each status, the worst status first."""
 
 
 def number(value: int | None) -> str:
-    """Return ``1,234``; ``-`` for what is not known, which is never 0."""
+    """Return a number such as ``1,234``. A value that is not known is ``-``, never 0."""
     return "-" if value is None else f"{value:,}"
 
 
 def span(seconds: float | None) -> str:
-    """Return ``3 h 5 min``; ``-`` for what is not known."""
+    """Return a time span such as ``3 h 5 min``. A value that is not known is ``-``."""
     return "-" if seconds is None else span_in_words(timedelta(seconds=seconds))
 
 
 def is_timed(found: Reconciliation) -> bool:
-    """Return whether lag is known as time, of one side at least."""
+    """Return whether the time lag of at least one side is known."""
     return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
 def tally(counts: Mapping[str, int]) -> str:
-    """Return ``2 behind, 1,200 exact``, the worst first."""
+    """Return the number of partitions by status, the worst status first: ``2 behind, 1,200 exact``."""
     return ", ".join(f"{counts[status]:,} {status}" for status in MEANING if counts[status])
 
 
 def conclusion(found: Reconciliation) -> str:
-    """Return the verdict on the whole as a sentence without its full stop."""
+    """Return the overall verdict as a sentence without a full stop."""
     if not found.clean:
         return f"{counted(found.problems, 'partition')} did not start where the old group stopped"
     if found.totals.counts["exact"] == found.totals.partitions:
@@ -54,7 +54,10 @@ def conclusion(found: Reconciliation) -> str:
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
-    """Return the rows of each group, in the order of their first rows; the most lag first within a status."""
+    """Return the rows of each group. Groups keep the order of their first rows.
+
+    Within a group the worst status comes first, and within a status the row with the most lag.
+    """
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}
     for row in summary:
         groups.setdefault((row.cluster_id, row.group), []).append(row)
@@ -64,13 +67,13 @@ def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
 
 
 def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Moment], str]:
-    """Return what names the group of a row: with its cluster, where there are several."""
+    """Return a function that names the group of a row, together with its cluster if there are several clusters."""
     several = len({row.cluster_id for row in found.summary}) > 1
     return lambda row: f"{row.group} on {row.cluster_id}" if several else row.group or "-"
 
 
 def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
-    """Return the moments of each group, then of each topic, those with the highest lag first."""
+    """Return the moments of each whole group, then of each topic, each sorted by highest lag, the largest first."""
     series: dict[tuple[str | None, str, str | None], list[Moment]] = {}
     for moment in timeline:
         series.setdefault((moment.cluster_id, moment.group, moment.topic), []).append(moment)
@@ -78,5 +81,5 @@ def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
 
 
 def highest(moments: Iterable[Moment]) -> int | None:
-    """Return the highest lag that is known."""
+    """Return the highest known lag, or None if no lag is known."""
     return max((moment.lag for moment in moments if moment.lag is not None), default=None)

@@ -1,1 +1,1 @@
-"""The table of committed offsets and its pure verbs."""
+"""The table of committed offsets, and pure functions on it: select, split, regroup, rewind."""

@@ -13,11 +13,12 @@ from migrate_groups.text import is_unicode, some
 
 
 def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> Snapshot:
-    """Return the rows with the group that each is written to.
+    """Return the rows, each with the group that it is to be written to.
 
-    With ``to_groups``, a row's own group becomes its source group, the claim that it hands over; offsets that belong
-    to no group yet claim none. Raises `UsageError` where a group must be named, or several are without ``fan_out``;
-    `InvalidInput` where the file holds a group's own snapshot, which only ``restore`` writes back.
+    With ``to_groups``, a row's group becomes its source group, which then hands over its offset. A row without a group
+    has no source group. Raises `UsageError` where rows have no group and ``to_groups`` is empty, where a name can't be
+    a group's, or where several are named without ``fan_out``; `InvalidInput` where the rows are a group's own snapshot
+    and neither ``to_groups`` nor ``restore`` is given, or where they are a history.
     """
     snapshot.at_one_moment()
     if "" in to_groups:
@@ -42,7 +43,7 @@ def _as_named(snapshot: Snapshot, *, restore: bool) -> Snapshot:
     table = snapshot.table
     if table["group"].null_count:
         raise UsageError("the file's offsets belong to no group yet; name the group with --to-group")
-    # What `snapshot` wrote knows the state of its group; a reset file and a rewind do not.
+    # Only a file of the command `snapshot` has the state of its group; a reset file and a rewind have none.
     own = table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))
     if own.num_rows and not restore:
         groups = some(sorted(set(own["group"].to_pylist())))

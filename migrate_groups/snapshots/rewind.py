@@ -1,7 +1,7 @@
-"""Where a replay begins: from what a person asks for, and what the log holds, to one offset a partition.
+"""Decide the offset at which a replay begins in each partition, from the target of the rewind and the log.
 
-Pure: the log's ends and the record found for a time are handed in. The result claims no source group, so nothing is
-asked of the group whose offsets it began with, and nothing is written to it.
+Pure: the caller passes in the log ranges and the records found by time. The resulting rows have no group and no source
+group, so that the group whose offsets the rewind starts from is neither checked nor written to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from migrate_groups.text import counted, some
 
 
 class Note(StrEnum):
-    """What a person must know of an offset besides its number."""
+    """Why the offset of a partition is not simply the requested one."""
 
     EMPTY = "empty"
     PAST_END = "past end"
@@ -44,7 +44,7 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewindDecision:
-    """Where one partition is set to. ``offset`` None: it is left to the new group's auto.offset.reset."""
+    """The offset that one partition is set to; None: the new group's auto.offset.reset decides."""
 
     row: Row
     bounds: LogRange
@@ -54,14 +54,14 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """How many offsets lie before the log end; records, where the log has no gaps or transaction markers."""
+        """The number of offsets up to the log end; of records, if the log has no gaps and no transaction markers."""
         return 0 if self.offset is None else self.bounds.end - self.offset
 
 
 def decide(
     row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> RewindDecision:
-    """Return where a partition is set to; ``found`` is the first record at or after the time of a `ToTime`."""
+    """Return the decision for a partition; ``found`` is the first record at or after the time of a `ToTime`."""
     match target:
         case ToTime(moment=moment):
             return _at_time(row, bounds, moment, found, past_end)
@@ -83,9 +83,9 @@ def decide(
 
 
 def rewound(decision: RewindDecision, target: RewindTo) -> Row:
-    """Return the row of a decision: it belongs to no group yet and claims none.
+    """Return the row of a decision, without a group and without a source group.
 
-    The committed offset as it is keeps its leader epoch and metadata; they are not true of another one.
+    Only an unchanged committed offset keeps its leader epoch and metadata, because they belong to that offset.
     """
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
     return structs.replace(
@@ -111,10 +111,10 @@ def decide_all(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> list[RewindDecision]:
-    """Return where every partition is set to.
+    """Return the decision for every row.
 
-    Raises `Refused`: with ``past_end`` "fail" where a partition has no record at or after the time; with ``strict``
-    where an offset is not exactly what was asked for.
+    Raises `Refused` with ``past_end`` "fail" where a partition has records, but none at or after the time; with
+    ``strict`` where the log no longer has, or never had, what was asked for, or where no offset is committed.
     """
     decisions = [
         decide(row, bounds[row.topic_partition], target, found.get(row.topic_partition), past_end) for row in rows
@@ -137,7 +137,7 @@ def _at_time(
         if past_end == "skip":
             return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.SKIPPED, detail=detail)
         return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.PAST_END, detail=detail)
-    # The ends were read first: a record that has come since must not be stepped over.
+    # The log end was read before the search: records produced in between must not be skipped.
     offset = min(found.offset, bounds.end)
     if offset <= bounds.start and bounds.start > 0 and found.timestamp > moment:
         missing = span_in_words(timedelta(milliseconds=found.timestamp - moment))

@@ -1,11 +1,11 @@
-"""Where a rewind goes to, as a person asks for it."""
+"""The targets of a rewind, as the user asks for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# What a partition without a record at or after the time gets: the log end, nothing, or an error.
+# What a partition without a record at or after the time gets: the log end offset, no offset, or an error.
 PastEnd = Literal["end", "skip", "fail"]
 
 
@@ -18,29 +18,29 @@ class ToTime:
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """The first record that is still there."""
+    """The log start offset: the first record that is still there."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToLatest:
-    """The log end."""
+    """The log end offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
-    """The committed offset as it is."""
+    """The committed offset, unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """So many offsets on from the committed one; back, where it is negative."""
+    """The committed offset plus ``offsets``, which may be negative."""
 
     offsets: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """One offset, the same in every partition."""
+    """The same offset in every partition."""
 
     offset: int
 

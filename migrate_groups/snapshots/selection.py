@@ -1,4 +1,4 @@
-"""Which rows of a snapshot a person means: topics by glob or regular expression, partitions by number or range."""
+"""Select rows of a snapshot: topics by glob or regular expression, partitions by number or range."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from migrate_groups.text import some
 _MOST_PARTITIONS = 2**31 - 1
 
 
-_NAME = re.compile(r"[a-zA-Z0-9._-]+")  # what a topic may be called
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")  # the characters of topic names
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A pattern for whole topic names: a glob (``payments.*``; a plain name is one) or a regular expression.
+    """A pattern for whole topic names: a glob (``payments.*``, or a plain name) or a regular expression.
 
-    Case counts: Kafka's names do. A regular expression is RE2's, which takes time linear to a name's length: a pull
-    request can't hang who looks at it. Raises `InvalidInput` where it is empty or nothing that RE2 knows.
+    Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
+    length of a name, so that a pattern in a pull request can't hang its review. Raises `InvalidInput` for an empty
+    pattern, or a regular expression that RE2 does not accept.
     """
 
     pattern: str
@@ -31,18 +32,18 @@ class TopicPattern:
     def __post_init__(self) -> None:
         if not self.pattern:
             raise InvalidInput("a topic pattern is empty")
-        self.matching([""])  # RE2 looks at a regular expression where it has something to match
+        self.matching([""])  # RE2 checks a regular expression only when it has a text to match
 
     def __str__(self) -> str:
         return f"regex {self.pattern}" if self.is_regex else self.pattern
 
     @property
     def name(self) -> str | None:
-        """The one topic that the pattern can match; None where it may match several."""
+        """The pattern if it is a plain topic name; None if it may match several topics."""
         return self.pattern if not self.is_regex and _NAME.fullmatch(self.pattern) else None
 
     def matching(self, topics: Collection[str]) -> list[str]:
-        """Return the topics that the pattern matches whole, sorted; of a plain name in a set it takes no time."""
+        """Return the topics whose whole name the pattern matches, sorted. A plain name is only looked up."""
         if self.name is not None:
             return [self.name] if self.name in topics else []
         if self.is_regex:
@@ -56,7 +57,7 @@ class TopicPattern:
 
         names = pa.array(topics, pa.string())
         try:
-            pc.match_substring_regex(names, self.pattern)  # by itself: "a)|(b" is none
+            pc.match_substring_regex(names, self.pattern)  # without the parentheses, since "a)|(b" must be refused
             found = pc.match_substring_regex(names, rf"\A(?:{self.pattern})\z")
         except pa.ArrowInvalid as error:
             reason = str(error).removeprefix("Invalid regular expression: ")
@@ -69,7 +70,10 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Rows to keep. Empty means no restriction; every pattern, group and partition must match something."""
+    """The rows to keep. An empty field restricts nothing.
+
+    Every pattern and every group must match something; a range of partitions need not.
+    """
 
     topics: tuple[TopicPattern, ...] = ()
     excluded_topics: tuple[TopicPattern, ...] = ()
@@ -78,7 +82,7 @@ class Selection:
 
 
 def select(snapshot: Snapshot, selection: Selection) -> Snapshot:
-    """Return the selected rows. Raises `InvalidInput` naming what matches nothing, or where nothing is left."""
+    """Return the selected rows. Raises `InvalidInput` for a pattern or group without a match, or if no row is left."""
     missing = sorted(set(selection.groups) - {group for group in snapshot.groups() if group is not None})
     if missing:
         raise InvalidInput(f"no group {some(missing)} in the file; it has {_names(snapshot.groups())}")
@@ -99,7 +103,7 @@ def select(snapshot: Snapshot, selection: Selection) -> Snapshot:
 def matching_topics(
     topics: Iterable[str], patterns: Iterable[TopicPattern], excluded: Iterable[TopicPattern] = ()
 ) -> set[str]:
-    """Return the topics that a pattern matches (all, where there is none) and no exclusion does.
+    """Return the topics that a pattern matches (all topics if there is no pattern) and that no exclusion matches.
 
     Raises `InvalidInput` naming each pattern that matches nothing.
     """
@@ -113,7 +117,7 @@ def matching_topics(
 
 
 def parse_partitions(text: str) -> range:
-    """Return the partitions that ``7`` or ``3-5`` (both ends included) means. Raises `UsageError`."""
+    """Return the partitions of a number (``7``) or a range (``3-5``, both ends included). Raises `UsageError`."""
     match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or last > _MOST_PARTITIONS:

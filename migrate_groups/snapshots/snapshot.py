@@ -1,7 +1,7 @@
-"""The table that every verb takes or gives: committed offsets of groups at a moment, with the log's ends.
+"""The table that every verb takes or returns: groups' committed offsets at one moment, with log start and end offsets.
 
-One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Columnar
-(pyarrow), since a snapshot may have a million rows.
+It has one row for every partition of every topic that a group has a commit, an assignment or a subscription for. It is
+columnar (pyarrow), because a snapshot may have a million rows.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascendi
 
 
 class Row(PartitionValue, frozen=True, kw_only=False):
-    """One row of a snapshot; the fields are the columns of `SCHEMA`, in their order, and `OLDEST_UNCONSUMED`.
+    """One row of a snapshot. Its fields are the columns of `SCHEMA`, in the same order, and `OLDEST_UNCONSUMED`.
 
-    offset: the next record to read, None where nothing is committed. group: None for offsets that belong to no group
-    yet. source_group: where the offset came from, a hand-over claim; None means "set these offsets".
-    oldest_unconsumed_at: None where no record is left to read, nothing is committed, or nobody asked.
+    offset: the committed offset, None where there is none. group: None for offsets that have no group yet.
+    source_group: the group that hands over the offset; None: the offset is set without a source group.
+    oldest_unconsumed_at: None where no record is left to read, no offset is committed, or the time was not requested.
     """
 
     cluster_id: str | None
@@ -73,21 +73,21 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 
     @property
     def committed(self) -> CommittedOffset | None:
-        """What is committed, None where nothing is."""
+        """The whole committed offset; None where there is none."""
         if self.offset is None:
             return None
         return CommittedOffset(offset=self.offset, leader_epoch=self.leader_epoch, metadata=self.metadata)
 
     @property
     def lag(self) -> int | None:
-        """Records between the committed offset and the log end; None where either is unknown: no commit is no lag."""
+        """The log end offset minus the committed offset; None where either is unknown: no commit is not lag 0."""
         if self.offset is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.offset
 
     @property
     def time_lag(self) -> timedelta | None:
-        """The age of the oldest record left to read when the snapshot was taken; None where it is not known."""
+        """The age of the oldest unread record when the snapshot was taken; None where it is not known."""
         if self.oldest_unconsumed_at is None or self.taken_at is None:
             return None
         return max(timedelta(0), self.taken_at - self.oldest_unconsumed_at)
@@ -95,9 +95,9 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Snapshot:
-    """A table with `SCHEMA`, sorted by group, topic, partition and moment; snapshots put together are a history.
+    """A table with the columns of `SCHEMA`, sorted by group, topic, partition and ``taken_at``.
 
-    The table has the column `OLDEST_UNCONSUMED` where somebody asked for it.
+    It has the column `OLDEST_UNCONSUMED` where that was requested. Snapshots of several moments in one are a history.
     """
 
     table: pa.Table
@@ -106,7 +106,7 @@ class Snapshot:
     def of(table: pa.Table) -> Snapshot:
         """Return a snapshot of a table with `SCHEMA`'s columns and types.
 
-        Raises `InvalidInput` where a row stands twice: same cluster, moment, group, source group, topic and partition.
+        Raises `InvalidInput` where two rows have the same cluster, moment, group, source group, topic and partition.
         """
         asked = OLDEST_UNCONSUMED.name in table.column_names
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
@@ -118,7 +118,7 @@ class Snapshot:
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot of these rows, without a column for `OLDEST_UNCONSUMED` where none has it.
+        """Return a snapshot of these rows, with the column `OLDEST_UNCONSUMED` if any row has a value for it.
 
         Raises as `of`.
         """
@@ -150,14 +150,14 @@ class Snapshot:
         return sorted(self._distinct("topic"))
 
     def keep(self, wanted: Mapping[str, Iterable[Any]]) -> Snapshot:
-        """Return the rows whose value in each of these columns is one of the wanted ones."""
+        """Return the rows whose value in each of these columns is one of the wanted values."""
         table = self.table
         for column, values in wanted.items():
             table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
         return Snapshot(table)
 
     def replace(self, **columns: pa.Array | pa.Scalar) -> Snapshot:
-        """Return the snapshot with these columns replaced, sorted anew. Raises as `of`."""
+        """Return the snapshot with these columns replaced, and sorted again. Raises as `of`."""
         table = self.table
         for name, values in columns.items():
             if isinstance(values, pa.Scalar):
@@ -166,7 +166,7 @@ class Snapshot:
         return Snapshot.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> Snapshot:
-        """Return the rows of one group at one moment as another's, with this claim; their order stays."""
+        """Return the rows, which are of one group at one moment, with this group and source group instead."""
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
             values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
@@ -174,11 +174,11 @@ class Snapshot:
         return Snapshot(table)
 
     def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> Snapshot:
-        """Return the snapshot with the column `OLDEST_UNCONSUMED`: a moment, or None, for each of its rows."""
+        """Return the snapshot with the column `OLDEST_UNCONSUMED`: a timestamp, or None, for each row in order."""
         return Snapshot(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
 
     def at_one_moment(self) -> Snapshot:
-        """Return the snapshot itself where each group's partition stands once in it.
+        """Return the snapshot itself if it has each partition of a group only once.
 
         Raises `InvalidInput` for a history, which can't be written to a group.
         """
@@ -207,7 +207,7 @@ class Snapshot:
         raise InvalidInput(f"{some(names)} {complaint}")
 
     def _neighbours_agree(self, names: list[str]) -> bool:
-        """Return whether two rows next to each other agree in these columns, by which the rows are sorted."""
+        """Return whether any two adjacent rows are equal in these columns, by which the rows are sorted."""
         agree = pa.scalar(len(self) > 1)
         for name in names:
             column = self.table[name].combine_chunks()
@@ -218,14 +218,14 @@ class Snapshot:
 
 
 def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return a column; where all values are the same, as most of the time, that one is converted alone."""
+    """Return a column. If all values are the same, which is usual, only one is converted, because that is faster."""
     if column and column.count(column[0]) == len(column):
         return pa.repeat(pa.scalar(column[0], kind), len(column))
     return pa.array(column, kind)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values. Names and moments, most of which are the same, are made once each: that is quicker."""
+    """Return a column's values. Equal texts and timestamps become one object, because that is faster."""
     if not (pa.types.is_string(column.type) or pa.types.is_timestamp(column.type)):
         values: list[Any] = column.to_pylist()
         return values
@@ -235,7 +235,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def one_after_the_other(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Return all rows of these snapshots, each of which is of one group and no two of the same, as one."""
+    """Return all rows of these snapshots, each of which has the rows of one group, as one snapshot."""
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):
         return concatenate(snapshots)
@@ -244,6 +244,6 @@ def one_after_the_other(snapshots: Sequence[Snapshot]) -> Snapshot:
 
 
 def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """Return all rows of these snapshots as one, a history. Raises as `Snapshot.of`."""
+    """Return all rows of these snapshots as one snapshot, or a history. Raises as `Snapshot.of`."""
     tables = [snapshot.table for snapshot in snapshots]
     return Snapshot.of(pa.concat_tables(tables, promote_options="default")) if tables else Snapshot.of_rows([])

@@ -1,4 +1,4 @@
-"""The split: which topic goes to which new group, and the proof that every topic goes somewhere, once."""
+"""The split: which topic goes to which target group, and the proof that every topic goes to exactly one place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_groups.text import is_unicode, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTarget:
-    """A new group and the topics that it takes over."""
+    """A target group and the patterns of the topics that it takes over."""
 
     group: str
     topics: tuple[TopicPattern, ...]
@@ -22,9 +22,11 @@ class SplitTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitSpec:
-    """What a split file says. ``stay`` is left with the old group on purpose.
+    """The content of a split file.
 
-    ``fan_out`` allows a topic in several targets; every record is then processed once by each of them.
+    stay: patterns of the topics that are left with the source group on purpose. fan_out: a topic may go to several
+    target groups, each of which then processes every record once. Raises `InvalidInput` for a name that is empty, not
+    UTF-8 or used twice, and for a split without target groups or a target group without topics.
     """
 
     source: str
@@ -53,7 +55,7 @@ class SplitSpec:
             raise InvalidInput(f"target group {some(empty)} has no topics")
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
-        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for an unknown one."""
+        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for an unknown group."""
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
             raise InvalidInput(f"the split has no group {some(unknown)} to rename")
@@ -63,10 +65,10 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Where every topic of the source goes.
+    """The place of every topic of the source group.
 
-    targets: topics by new group. stay: topics left with the old group. expansions: what each pattern matched, by
-    group (None for what stays) and pattern.
+    targets: topics by target group. stay: topics left with the source group. expansions: the target group (None:
+    ``stay``), the pattern and the topics that it matched, for each pattern.
     """
 
     targets: Mapping[str, tuple[str, ...]]
@@ -75,9 +77,10 @@ class Coverage:
 
 
 def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
-    """Prove that every topic goes to exactly one target or stays, and say where.
+    """Return the place of every topic, and prove that each goes to exactly one target group or stays.
 
-    Raises `InvalidInput` naming the topics that go nowhere or to several, and each pattern that matches none.
+    Raises `InvalidInput` naming the topics that go nowhere or, without ``fan_out``, to several target groups, the
+    topics that go to a target group and stay, and each pattern that matches no topic.
     """
     present = {*topics}
     claims: list[tuple[str | None, tuple[TopicPattern, ...]]] = [
@@ -116,11 +119,11 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 
 
 def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
-    """Return the source group's rows, each under its new group with ``source_group`` set, and where they went.
+    """Return the source group's rows under their target groups with ``source_group`` set, and the place of each topic.
 
-    Rows that stay, and rows of other groups, are not in the result. Where none belongs to a group yet (a rewind), all
-    of them are split, and claim no source group. Raises `InvalidInput` as `cover`, where the source group is not in the
-    snapshot, and where the rows have been split before.
+    Rows that stay, and rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are
+    split, and get no source group. Raises `InvalidInput` as `cover`, and where the source group is not in the snapshot,
+    the rows have been split before, or they are a history.
     """
     of_nobody = snapshot.groups() == [None]
     source = (snapshot if of_nobody else snapshot.keep({"group": [spec.source]})).at_one_moment()

@@ -1,1 +1,1 @@
-"""The data pipeline: DataFrame to DataFrame functions with a thin job on top."""
+"""The Spark jobs behind reconcile and audit: DataFrame to DataFrame functions with a thin job on top."""

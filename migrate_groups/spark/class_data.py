@@ -1,4 +1,4 @@
-"""A class-data archive (JEP 350) of Spark's classes: it about halves the time that a small job takes."""
+"""A class-data archive (JEP 350) of Spark's classes, which about halves the time that a small job takes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassData:
-    """Where the archive for one Java and one PySpark is, or will be."""
+    """The path of the archive for one Java and one PySpark. The file may not exist yet."""
 
     archive: Path
 
     @property
     def options(self) -> str:
-        """JVM options that use the archive, or let the JVM write it as it exits; none where that failed before."""
+        """JVM options that use the archive, or that write it when the JVM exits; empty if writing failed before."""
         if not self.archive.exists():
             return f'"-XX:ArchiveClassesAtExit={self._new}"'
-        # without the check a damaged archive can crash the JVM; with it, it is ignored
+        # Without this check a damaged archive can crash the JVM; with it, the JVM ignores the archive.
         check = "-XX:+UnlockDiagnosticVMOptions -XX:+VerifySharedSpaces"
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """When this process exits, let the JVM exit, and give what it then writes (some 10 s, once) its name.
+        """When this process exits, wait until the JVM has written the archive (some 10 s, once), and rename it.
 
-        The JVM ends when its stdin does. Nothing that goes wrong here matters to anybody.
+        The JVM exits when its stdin is closed. Errors are ignored, because the archive only saves time.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Leave an empty file, which stands for an attempt that failed: the next start makes none."""
+        """Leave an empty file, which marks a failed attempt, so that later starts make no further attempt."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()
@@ -47,7 +47,7 @@ class ClassData:
         return self.archive.with_suffix(f".partial-{os.getpid()}")
 
     def _keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        if jvm.poll() is not None:  # it was ended, and what it may have written is not whole
+        if jvm.poll() is not None:  # it was ended early, so its archive may be incomplete
             return
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:
@@ -60,9 +60,10 @@ class ClassData:
 
 
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
-    """The archive in ``folder`` for this Java and the jars of this PySpark; None where the folder can't be written.
+    """Return the archive in ``folder`` for this Java and this PySpark's jars; None if the folder can't be written.
 
-    The name stands for both, as they are now. A JVM passes over an archive that does not fit it.
+    The file name is a hash of both paths and modification times. A JVM ignores an archive that does not fit it.
+    Incomplete archives in the folder are deleted.
     """
     parts = [f"{path.resolve()} {path.stat().st_mtime_ns}" for path in (java, spark)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

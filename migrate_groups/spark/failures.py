@@ -1,7 +1,7 @@
-"""Turns what Spark throws into one line: because of an input into `InvalidInput`, which names the file and its line.
+"""Turn a failure of Spark into one line. If an input caused it, `InvalidInput` names the file and the line.
 
-A job checks its rows with ``raise_error``: the message is a sentence, or a JSON object (`PROBLEM_FIELDS`) when a cell
-of a file is to blame. Spark knows the file but not the line, so a file on this machine is then searched for it.
+A job checks its rows with ``raise_error``. Its message is a sentence, or a JSON object (`PROBLEM_FIELDS`) if a cell of
+a file is wrong. Spark knows the file but not the line, so `first_lines` looks for it in a file on this machine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError
 from migrate_groups.text import MISQUOTED
 
 PROBLEM_FIELDS = ("file", "column", "value", "expected")
-"""The keys of a cell's problem: the file as a URI, the column and the value (absent if the cell is empty; no column
-means that the value is the row as a whole), and what was expected."""
+"""The keys of the JSON object that describes a wrong cell: the file as a URI, the column, the value (absent if the cell
+is empty), and what was expected. Without a column, the value is the text of the whole row."""
 
 _UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _CAUSE = re.compile(r"Caused by: (?:[\w$.]+: )?(.+)")
@@ -33,13 +33,13 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 @contextmanager
 def readable_failures(path: str | None = None) -> Iterator[None]:
-    """Within it, a failure of Spark is raised as an error of ours, in one line; others pass.
+    """Raise a failure of Spark within the block as one of our errors, in one line; other exceptions pass unchanged.
 
-    path: what is read or written within, and to blame for any failure.
+    path: the path that the block reads or writes. Any failure is blamed on it, unless Spark's Java process has ended.
 
     Raises:
-        InvalidInput: an input file causes it, or the path, or a full disk.
-        MigrateGroupsError: it is of another kind.
+        InvalidInput: an input file, the path or a full disk caused the failure.
+        MigrateGroupsError: any other failure of Spark.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def readable_failures(path: str | None = None) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """What Spark says of a failure, without the stack: the last cause that it names, or else its first line."""
+    """Return Spark's message without the stack: the last cause that it names, otherwise its first line."""
     if type(error).__name__ in _ENDED:
         return "Spark's Java process has ended: it was killed, or had no memory left"
     causes = _CAUSE.findall(str(error))
@@ -59,7 +59,7 @@ def first_line(error: Exception) -> str:
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Whether Spark has thrown it, or its JVM is gone."""
+    """Return whether Spark raised the error, or its JVM has ended."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc") or type(error).__name__ in _ENDED
 
 
@@ -74,24 +74,25 @@ def _readable(error: Exception, path: str | None) -> MigrateGroupsError:
 
 
 def local_file(uri: str) -> Path | None:
-    """The path of a ``file:`` URI as Spark writes it, None for any other file system."""
+    """Return the path of a ``file:`` URI as Spark writes it; None for any other file system."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def shown(uri: str) -> str:
-    """A file's URI as a person writes it: a local file by its path."""
+    """Return a file's URI as a person writes it: a local file as its path."""
     return str(local_file(uri) or uri)
 
 
 Cell = tuple[str | None, str | None]
-"""A column and a value of it, as in `PROBLEM_FIELDS`."""
+"""A column and its value, as in `PROBLEM_FIELDS`."""
 
 
 def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
-    """The line on which the first row with each of these cells starts (no column: the row of a wrong length itself).
+    """Return, for each cell, the line on which the first row with this cell starts.
 
-    One pass over the file. What nobody can know is left out: only a ``.csv`` on this machine has lines.
+    A cell without a column is a whole row with the wrong number of cells. Cells that are not found are left out; the
+    result is empty unless the file is a ``.csv`` on this machine. Reads the file once.
     """
     found: dict[Cell, int] = {}
     if path is None or path.suffix != ".csv" or not path.is_file():
@@ -115,7 +116,7 @@ def _has(row: list[str], header: list[str], cell: Cell) -> bool:
     column, value = cell
     if column is not None:
         return len(row) == len(header) and row[header.index(column)] == (value or "")
-    # the text of a long row is cut off, so its last cell as well
+    # The text of a long row is cut off, so only the beginning of its last cell is compared.
     *whole, last = next(csv.reader((value or "").splitlines(keepends=True)), [""])
     return len(row) != len(header) and row[: len(whole)] == whole and "".join(row[len(whole) :]).startswith(last)
 

@@ -1,4 +1,4 @@
-"""The files that a path stands for: each is read, or refused. Spark passes over some of them without a word."""
+"""List the files that a path stands for. Each is read or refused, because Spark skips some files silently."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from migrate_groups.spark.failures import local_file, readable_failures, shown
 from migrate_groups.text import some
 
 KINDS = (".csv", ".parquet")
-"""How the names of the files end that are read."""
+"""The suffixes of the files that are read."""
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
-    """Return the files, as URIs, of a path that Spark takes as this location.
+    """Return, as URIs, the files that Spark reads from ``location``, which is ``path`` as Spark takes it.
 
-    Raises `InvalidInput` where there is none, or one of `KINDS` that Spark would leave out: it has 0 bytes, or its name
-    or that of a folder begins with ``_`` or ``.`` (on this machine: elsewhere only Spark looks).
+    Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a file of `KINDS` because its
+    name or a folder's name begins with ``_`` or ``.``. Skipped files are only found on this machine, because elsewhere
+    only Spark lists files.
     """
     with readable_failures(path):
         files = spark.read.text(location, recursiveFileLookup=True).inputFiles()
@@ -40,7 +41,7 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
 
 
 def literal(uri: str) -> str:
-    """A file's URI, or a path, as Spark takes it by its literal name, even if that looks like a glob."""
+    """Return a file's URI, or a path, escaped so that Spark takes it literally, even if it looks like a glob."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
 
 
@@ -49,7 +50,7 @@ def _one_name(file: Path) -> str:
 
 
 def _there(path: str) -> Iterator[Path]:
-    """All files on this machine of a file, a folder or a glob as Hadoop has them."""
+    """Yield all files on this machine that a path stands for: a file, a folder, or a glob in Hadoop's syntax."""
     roots = [Path(path)] if Path(path).exists() else [root for each in _choices(path) for root in _matches(each)]
     for root in roots:
         if root.is_file():
@@ -59,7 +60,7 @@ def _there(path: str) -> Iterator[Path]:
 
 
 def _choices(path: str) -> Iterator[str]:
-    """Every path that one with ``{a,b}`` stands for."""
+    """Yield every path that a path with ``{a,b}`` stands for."""
     if found := _CHOICE.search(path):
         for choice in found[1].split(","):
             yield from _choices(path[: found.start()] + choice + path[found.end() :])
@@ -73,6 +74,6 @@ def _matches(path: str) -> Iterator[Path]:
 
 
 def _empty(spark: SparkSession, location: str) -> list[str]:
-    """One of them elsewhere, if there is any."""
+    """Return one empty file of a location that is not on this machine, if there is any."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).where("length = 0")
     return [shown(row["path"]) for row in found.select("path").limit(1).collect()]

@@ -21,26 +21,27 @@ if TYPE_CHECKING:
 APP_NAME = "migrate-groups"
 
 SMALL = 500_000
-"""Rows of both sides up to which a job is small: mostly its own start."""
+"""A job over fewer rows is small: Spark's start takes most of its time."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM options that suit a small job: what they save in compiling is more than what the code then takes."""
+"""JVM options for a small job: they save more time in compiling than the slower code costs."""
 
 _SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
-    # With so few partitions there is nothing to adapt, and each query stage would be planned anew.
+    # With so few partitions there is nothing to adapt, so planning each query stage again would only cost time.
     "spark.sql.adaptive.enabled": "false",
-    # Expressions are interpreted: to compile them takes longer than so few rows do.
+    # Expressions are interpreted, because compiling them takes longer than processing so few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Java does not compile a method of more bytes: such a stage would be interpreted, three times as slow
+    # Java does not compile a method of more bytes, so such a stage would take three times as long
+    # (docs/kafka-behaviour.md#other-libraries).
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
-# What a JVM that was asked to end may take to remove its files.
+# The time that a terminated JVM gets to remove its files.
 _PATIENCE_S = 3
 _NEEDS_PYSPARK = f"Spark is not installed: {INSTALL_SPARK}"
 _NEEDS_JAVA = (
@@ -51,19 +52,20 @@ _NEEDS_JAVA = (
 def local_session(
     *, small: bool = False, settings: dict[str, str] | None = None, archives: Path | None = None
 ) -> SparkSession:
-    """A session on all cores of this machine that listens on loopback only and leaves no files behind.
+    """Return a session on all cores of this machine, which listens on loopback only and leaves no files behind.
 
-    What the JVM says on stdout and stderr, its banner included, goes to an unnamed temporary file, so that a terminal
-    shows nothing but our own lines. If this process has a session already, that one is returned as it is.
+    The JVM's stdout and stderr, its banner included, go to an unnamed temporary file, so that a terminal shows only our
+    own lines. If this process has an active session already, that session is returned, with the SQL settings that
+    results depend on.
 
     Args:
         small: for a job of few rows (`SMALL`), which then takes half the time.
-        settings: further Spark settings, which win over ours.
-        archives: a folder to keep Spark's classes in (`class_data`): the exit of the first process that uses it takes
-            10 s more, and the start of every later one half the time.
+        settings: further Spark settings, which override ours.
+        archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses it takes some
+            10 s longer to exit; every later one starts in half the time.
 
     Raises:
-        MissingDependency: PySpark or Java 17 is not there, or the environment keeps Spark from starting.
+        MissingDependency: PySpark or Java 17 is missing, or the environment keeps Spark from starting.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -72,11 +74,11 @@ def local_session(
         raise MissingDependency(_NEEDS_PYSPARK) from None
     with _readable_start():
         if SparkSession.getActiveSession() is None:
-            # spark.driver.host alone does not keep Spark from resolving the host's name, slow without a DNS server
+            # Otherwise Spark resolves the host's name even with spark.driver.host, slowly if there is no DNS server.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
             jvm_options = QUICK_START if small else ""
-            if SparkContext._gateway is None:  # a session that was stopped leaves its JVM behind, for the next one
+            if SparkContext._gateway is None:  # a stopped session leaves its JVM running for the next one
                 gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
                 SparkContext._ensure_initialized(gateway=gateway)
             SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
@@ -84,7 +86,7 @@ def local_session(
 
 
 def active_session() -> SparkSession | None:
-    """Return the active session of this process, None if it runs no Spark."""
+    """Return the active session of this process; None if it runs no Spark."""
     if "pyspark.sql" not in sys.modules:  # importing it takes most of a second
         return None
     from pyspark.sql import SparkSession
@@ -96,7 +98,7 @@ def active_session() -> SparkSession | None:
 def beside(active: SparkSession) -> Iterator[SparkSession]:
     """Yield a further session on the same Spark, with the settings that results depend on.
 
-    The active session keeps its settings and views, runs on, and is the active one again afterwards.
+    The active session keeps its settings and views, keeps running, and is the active session again afterwards.
     """
     session = active.newSession()
     for key, value in _JOB_SETTINGS.items():
@@ -108,10 +110,12 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
 
 
 def submitted_session() -> SparkSession:
-    """The session that spark-submit (or Spark Connect) was told to use, whatever its master is.
+    """Return the session that spark-submit (or Spark Connect) provides, whatever its master is.
+
+    It gets the settings that results depend on.
 
     Raises:
-        MissingDependency: PySpark is not there.
+        MissingDependency: PySpark is missing.
     """
     try:
         from pyspark.sql import SparkSession
@@ -134,19 +138,20 @@ def _local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # else PySpark notes the line of Python behind every column: half of the time that a job's plan takes Python
+        # Otherwise PySpark records the line of Python behind every column: half of the time that planning takes Python.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution joins those that are small
+        "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution merges small partitions
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"{APP_NAME}-warehouse"),
-        # the file system with checksums leaves .crc files about and can't read a name with a colon (HADOOP-14217)
+        # The default file system writes checksums: it leaves .crc files behind, and can't read a name with a colon
+        # (HADOOP-14217).
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         **_JOB_SETTINGS,
     }
 
 
 def end_jvm() -> None:
-    """End the JVM of this process's session, whatever it is doing."""
+    """End the JVM of this process's session, even while it runs a job."""
     from pyspark import SparkContext
 
     jvm = getattr(SparkContext._gateway, "proc", None)
@@ -177,7 +182,7 @@ def _readable_start() -> Iterator[None]:
 def _class_data(archives: Path) -> ClassData | None:
     import pyspark
 
-    # as Spark's own scripts find it
+    # Spark's own scripts look for Java in the same way.
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
     return class_data(archives, java=Path(java), spark=Path(pyspark.__file__).parent / "jars") if java else None

@@ -1,4 +1,4 @@
-"""What tests against a real broker share."""
+"""Fixtures of tests on a real broker."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.support.secured import Secured, start_secured
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Others' deeds on the broker."""
+    """Deeds of other clients on the broker."""
     with broker_world(bootstrap_servers) as deeds:
         yield deeds
 
 
 @pytest.fixture
 def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """The command line, in an empty folder, with the broker's address in the environment."""
+    """The command line in an empty folder, with the broker's address in the environment."""
     return Cli(tmp_path, bootstrap_servers)
 
 
@@ -38,9 +38,9 @@ def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A broker with ACLs: a resource that none is about is free to all, one that has any is for those that they name.
+    """A broker with ACLs: a resource without any is open to all, others only to the principals that the ACLs name.
 
-    Few session timeouts are allowed there, and offsets are kept for 600 minutes.
+    The range of session timeouts is narrow, and offsets are kept for 600 minutes.
     """
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -56,6 +56,6 @@ def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line in this process, in an empty folder: quicker than a process of its own."""
+    """The command line in this process, in an empty folder: faster than in a process of its own."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

@@ -1,6 +1,6 @@
-"""The least that a principal must be allowed to do for each command: with it the command works, without any it says so.
+"""The least permissions of each command: with them it works; without any one of them it fails and names it.
 
-The broker has an authorizer, and nothing is allowed that no ACL allows.
+The broker has an authorizer, and denies everything that no ACL allows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WHO = "User:least"
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 LOOK = ("Describe on the group", "Describe on its topics")
 WRITE = ("Describe on the old group", "Read on the topics", "Read on the new groups")
-# As in the README: what each command needs.
+# The permissions of each command as the README lists them.
 LEAST = {
     "snapshot": LOOK,
     "describe": LOOK,
@@ -72,7 +72,7 @@ Needed = tuple[str, str, str]  # operation, type, name
 
 
 class Scene:
-    """An old group with ten records of which it has committed four, and what the principal may do."""
+    """A source group that has committed offset 4 of ten records, and the permissions of the principal."""
 
     def __init__(self, secured: Secured, world: BrokerWorld, here: CliHere) -> None:
         self.world, self.here = world, here
@@ -97,7 +97,7 @@ class Scene:
         self._admin.close()
 
     def needed(self, command: str) -> list[Needed]:
-        """Return what the command needs, with the names of this scene."""
+        """Return the permissions that the command needs, with the names of this scene."""
         names = {
             **dict.fromkeys(["the group", "the old group"], ("Group", self.old)),
             **dict.fromkeys(["its topics", "the topics"], ("Topic", self.topic)),
@@ -107,9 +107,9 @@ class Scene:
         return [(operation, *names[role]) for operation, _, role in (each.partition(" on ") for each in LEAST[command])]
 
     def prepare(self, command: str) -> None:
-        """Do, with all permissions, what comes before the command."""
+        """Run the steps before the command, with all permissions."""
         if command in ("snapshot", "describe", "rewind", "watch"):
-            member = self.world.join(self.old, self.topic)  # a topic that a member is on can't hide
+            member = self.world.join(self.old, self.topic)  # so that the command must describe the topic
             if command == "watch":
                 end = confluent_kafka.TopicPartition(self.topic, 0, 10)
                 member.commit(offsets=[end], asynchronous=False)
@@ -120,7 +120,7 @@ class Scene:
             self.run_with_all("migrate", "split.toml", *NOW)
 
     def arguments(self, command: str) -> tuple[str, ...]:
-        """Return the command line of the command."""
+        """Return the arguments of the command."""
         return {
             "snapshot": ("snapshot", self.old, "-o", "taken.csv", "--force"),
             "describe": ("describe", self.old),
@@ -145,7 +145,7 @@ class Scene:
         return self.here.outcome(*arguments, *self._least)
 
     def allow(self, needed: Iterable[Needed]) -> None:
-        """Let the principal do this and nothing else, once the broker knows it."""
+        """Allow the principal these operations and no others; return once the broker applies them."""
         about = ACLFilter(WHO, "*", ACLOperation.ANY, ACLPermissionType.ALLOW, _ANYTHING)
         self._admin.delete_acls([about])
         until(lambda: not self._admin.describe_acls(about)[0])
@@ -164,13 +164,13 @@ class Scene:
         until(lambda: len(self._admin.describe_acls(about)[0]) == len(acls))
 
     def stands(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Return what both groups have committed."""
+        """Return the committed offsets of the source group and of the target group."""
         return self.world.committed(self.old), self.world.committed(self.new)
 
 
 @pytest.fixture
 def scene(secured: Secured, here: CliHere):
-    """A scene with names of its own."""
+    """A scene with unique names."""
     with (
         broker_world(secured.sandbox.bootstrap_servers) as world,
         closing(Scene(secured, world, here)) as scene,
@@ -180,7 +180,7 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_a_topic_of_a_kip_848_group_can_not_hide_either(scene):
-    """Kafka does not say which of the group's topics it is: the error names the group."""
+    """Without Describe on the topic of a KIP-848 group, Kafka does not name it: the error names the group."""
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()
     scene.world.join(group, topic, **{"group.protocol": "consumer"})
     scene.allow([("Describe", "Group", group)])
@@ -192,10 +192,10 @@ def test_a_topic_of_a_kip_848_group_can_not_hide_either(scene):
 
 @pytest.mark.parametrize("command", LEAST)
 def test_the_least_is_enough_and_each_of_it_is_needed(scene, command, monkeypatch):
-    """With exactly the least the command works. Without any one of it nothing is written, and the error names it.
+    """With the least permissions the command works. Without any one of them nothing is written, and the error names it.
 
-    Where it is more than Describe, Describe alone does not do either: then a check refuses. What audit does once it has
-    read the log, with Spark, asks no broker: it is left out.
+    Where a permission is more than Describe, Describe alone is not enough either: a check refuses. For audit, only the
+    reading of the log is tested, because Spark then asks no broker.
     """
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     scene.prepare(command)
@@ -206,7 +206,7 @@ def test_the_least_is_enough_and_each_of_it_is_needed(scene, command, monkeypatc
         for instead in [[], [("Describe", kind, name)]] if operation != "Describe" else [[]]:
             scene.allow(rest + instead)
             code, _, err = scene.run(*scene.arguments(command))
-            alone = command in ("delete", "audit")  # without a plan, what needs Describe comes first
+            alone = command in ("delete", "audit")  # these have no plan, and ask for Describe first
             named = "Describe" if alone and not instead else operation
             assert code == (3 if instead and not alone else 5), err
             assert re.search(
@@ -219,7 +219,7 @@ def test_the_least_is_enough_and_each_of_it_is_needed(scene, command, monkeypatc
 
 
 def test_a_dry_run_tells_before_the_cut_over(scene):
-    """With Describe alone the dry run says all that lacks; with the least it passes. It never writes."""
+    """With Describe alone the dry run names every missing permission; with the least it passes. It never writes."""
     scene.allow(("Describe", kind, name) for _, kind, name in scene.needed("migrate"))
     before = scene.stands()
     code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
@@ -234,7 +234,7 @@ def test_a_dry_run_tells_before_the_cut_over(scene):
 
 
 def test_a_topic_that_a_glob_should_have_found_is_not_left_behind_silently(scene):
-    """Nobody is in the old group, and the spec names no topic: the plan warns that topics may be hidden."""
+    """The plan warns that topics may be hidden if the group has no members and the spec names no topic."""
     hidden = scene.world.create_topic()
     scene.world.commit(scene.old, TopicPartition(hidden, 0), 0)
     spec = Path("split.toml")
@@ -254,7 +254,7 @@ def test_a_topic_that_a_glob_should_have_found_is_not_left_behind_silently(scene
 
 
 def test_a_topic_that_a_member_is_on_or_the_spec_names_can_not_hide(scene):
-    """The error names it, and what is lacking on it."""
+    """The error names a hidden topic that the spec names or a member consumes, and the missing permission."""
     hidden = scene.world.create_topic()
     spec = Path("split.toml")
     spec.write_text(spec.read_text() + f'\n[stay]\ntopics = ["{hidden}"]\n')
@@ -266,7 +266,7 @@ def test_a_topic_that_a_member_is_on_or_the_spec_names_can_not_hide(scene):
 
 
 def test_the_readme_states_the_least(scene):
-    """The table in the README is the one that is proved here."""
+    """The README's table lists exactly the permissions that these tests prove."""
     table = (Path(__file__).parents[2] / "README.md").read_text().split("## Permissions")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
     stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}

@@ -1,4 +1,4 @@
-"""Every verb that writes, in any order, while others act, against a real broker: the stories of the unit tests.
+"""Stories of every verb that writes, in any order, while other clients act: those of the unit tests on a real broker.
 
 ``scripts/any_order.py --broker`` plays more of them.
 """
@@ -19,13 +19,13 @@ from tests.support.any_order.story import Story
 
 @pytest.fixture(scope="module")
 def shared(bootstrap_servers: str) -> Iterator[Broker]:
-    """The broker with its clients connected."""
+    """The broker with connected clients."""
     with broker(bootstrap_servers) as connected:
         yield connected
 
 
 def promise_kept(folder, shared: Broker, setting, steps) -> None:
-    """Play a story whose promise must be kept."""
+    """Play a story, and assert that the promise is kept."""
     with shared.world() as world:
         story = Story(setting, folder, world)
         assert story.play(steps) == [], f"\n{story}"
@@ -33,7 +33,7 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """A story that was once a finding keeps the promise on a broker, too."""
+    """A story that was once a finding keeps the promise on a broker too."""
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 
@@ -41,5 +41,5 @@ def test_story_by_name(tmp_path, shared, name):
 @examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
-    """Whatever is run in whatever order, and whoever acts meanwhile, exit 0 keeps the promise."""
+    """For any order of verbs and any deeds of other clients, exit 0 keeps the promise."""
     promise_kept(tmp_path_factory.mktemp("story", numbered=True), shared, *story)

@@ -1,4 +1,4 @@
-"""What brokers and clients do, where docs/kafka-behaviour.md says it and no test of the tool shows it."""
+"""Behaviour of brokers and clients that docs/kafka-behaviour.md states and no test of the tool shows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_broker_accepts_an_offset_outside_the_log(world):
 
 
 def test_kafka_python_writes_a_negative_offset(world, admin):
-    """An offset of -1 is answered with no error, and the group then has no committed offset for the partition."""
+    """The answer to an offset of -1 has no error, and the group then has no committed offset for the partition."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("negative")
     world.commit(group, partition, 7)
     answers = admin.alter_group_offsets(group, {KafkaTopicPartition(*partition): OffsetAndMetadata(-1, "", -1)})
@@ -42,14 +42,14 @@ def test_kafka_python_writes_a_negative_offset(world, admin):
 
 
 def test_kafka_python_returns_errors_and_does_not_raise_them(world, admin):
-    """An offset that the broker refuses is an error class in the answer; unchecked, it is a silent failure."""
+    """kafka-python returns the error class of a refused offset; a caller that does not check it sees no failure."""
     unknown = KafkaTopicPartition(world.name("no-such-topic"), 0)
     answers = admin.alter_group_offsets(world.name("refused"), {unknown: OffsetAndMetadata(1, "", -1)})
     assert [error.__name__ for error in answers.values()] == ["UnknownTopicOrPartitionError"]
 
 
 def test_librdkafka_trims_white_space_before_a_group_id(world):
-    """A consumer of the group `` x`` reads and commits the offsets of the group ``x``."""
+    """A consumer of the group `` x`` reads and commits the offsets of group ``x``."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("trimmed")
     world.commit(group, partition, 7)
     with closing(world.consumer(f" \t{group}")) as consumer:
@@ -58,7 +58,7 @@ def test_librdkafka_trims_white_space_before_a_group_id(world):
 
 
 def test_confluent_kafka_appends_a_nul_to_metadata(world, admin):
-    """Metadata that confluent-kafka commits has one NUL more at its end."""
+    """confluent-kafka appends one NUL to the metadata that it commits."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("nul")
     place = confluent_kafka.TopicPartition(*partition, 3, metadata="abc")
     with closing(world.consumer(group)) as consumer:
@@ -68,7 +68,7 @@ def test_confluent_kafka_appends_a_nul_to_metadata(world, admin):
 
 
 def test_a_commit_over_one_batch_is_refused_whole(world, admin):
-    """Commits that do not fit into one batch of the offsets topic (1 MB) are all UNKNOWN; none is written."""
+    """Commits that do not fit into one batch of the offsets topic (1 MB) all fail with UNKNOWN; none is written."""
     topic, group = world.create_topic(300), world.name("large")
     wanted = {KafkaTopicPartition(topic, number): OffsetAndMetadata(1, "m" * 4000, -1) for number in range(300)}
     assert set(admin.alter_group_offsets(group, wanted).values()) == {UnknownError}
@@ -80,7 +80,7 @@ def test_a_commit_over_one_batch_is_refused_whole(world, admin):
 @NEEDS_TOOL_NAMES
 @pytest.mark.long
 def test_a_leader_epoch_above_the_current_one_stops_a_java_consumer(world, sandbox):
-    """Kafka's console consumer reads from a committed offset, and reads nothing if its leader epoch is too high."""
+    """Kafka's console consumer continues at a committed offset, but reads nothing if its leader epoch is too high."""
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     read = {}

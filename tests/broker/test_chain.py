@@ -1,4 +1,4 @@
-"""The main job on a real broker: snapshot, filter, split, export, verify, apply."""
+"""Snapshot, filter, split, export, verify and apply, one after another on a real broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.fixture
 def old_group(world):
-    """An Empty group with commits on three topics: (group, [invoices, payments, catalog])."""
+    """An Empty group with committed offsets for three topics: (group, [invoices, payments, catalog])."""
     group = world.name("big")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("invoices", "payments", "catalog")]
     for number, topic in enumerate(topics):
@@ -42,7 +42,7 @@ def split_toml(cli, group, topics):
 
 
 def test_whole_chain(cli, world, old_group):
-    """The new groups start exactly where the old one stopped, offset, epoch and metadata, and the old one stays."""
+    """The target groups get the source group's offsets, epochs and metadata, and the source group keeps its own."""
     group, topics = old_group
     before = world.committed(group)
     targets = split_toml(cli, group, topics)
@@ -65,7 +65,7 @@ def test_whole_chain(cli, world, old_group):
 
 
 def test_same_apply_again_changes_nothing(cli, old_group):
-    """Running the same command again is safe: it finds every partition in place, and writes none, exit 0."""
+    """The same apply again finds every partition in place, writes nothing, and exits with 0."""
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "before.csv")
@@ -77,7 +77,7 @@ def test_same_apply_again_changes_nothing(cli, old_group):
 
 
 def test_commands_pipe(cli, world, old_group):
-    """``-`` is stdin and stdout: snapshot, filter, split and export make one pipe, and stdout is data alone."""
+    """With ``-`` snapshot, filter, split and export form one pipe, and stdout contains only data."""
     group, topics = old_group
     taken = cli("snapshot", group, "-o", "-")
     assert [row["group"] for row in csv.DictReader(io.StringIO(taken.stdout))] == [group] * 6
@@ -88,7 +88,7 @@ def test_commands_pipe(cli, world, old_group):
 
 
 def test_snapshot_holds_uncommitted_and_subscribed_topics(cli, world):
-    """Each partition of a subscribed topic has a row, also without a commit; a live group may be snapshotted."""
+    """Each partition of a subscribed topic has a row, also without a committed offset; the group may be live."""
     committed, subscribed = world.create_topic(1), world.create_topic(2)
     group = world.name("live")
     world.commit(group, TopicPartition(committed, 0), 0)
@@ -104,7 +104,7 @@ def test_snapshot_holds_uncommitted_and_subscribed_topics(cli, world):
 
 
 def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
-    """Describe shows committed offset, the log's ends and lag, and who holds what in a live group."""
+    """Describe shows committed offsets, log ends and lag, and the assignments of a live group's members."""
     group, topics = old_group
     world.join(group, topics[0])
     shown = cli("describe", group).stdout
@@ -117,7 +117,7 @@ def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
 
 
 def test_apply_to_one_group(cli, world, old_group):
-    """``--to-group`` moves everything to one new group; several need --fan-out, said in so many words."""
+    """``--to-group`` moves everything to one target group; for several the error asks for --fan-out."""
     group, _ = old_group
     cli("snapshot", group, "-o", "s.csv")
     refusal = cli.fails("apply", "s.csv", "--to-group", "a", "--to-group", "b", "--yes", code=2)
@@ -141,7 +141,7 @@ def test_apply_to_one_group(cli, world, old_group):
 
 
 def test_own_snapshot_is_written_back_with_restore_alone(cli, world, old_group):
-    """A group's own snapshot is refused without --restore; with it the group stands where it stood."""
+    """A group's own snapshot is refused without --restore; with it the group gets these offsets again."""
     group, topics = old_group
     cli("snapshot", group, "-o", "s.csv")
     before = world.committed(group)
@@ -153,7 +153,7 @@ def test_own_snapshot_is_written_back_with_restore_alone(cli, world, old_group):
 
 
 def test_json_plan_is_the_same_bytes_for_the_same_input(cli, old_group):
-    """``--format json`` has a schema version and is deterministic."""
+    """``--format json`` has a schema version and the same bytes for the same input."""
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "s.csv")
@@ -167,7 +167,7 @@ def test_json_plan_is_the_same_bytes_for_the_same_input(cli, old_group):
 
 
 def test_file_of_kafkas_own_tool_is_applied(cli, world):
-    """A three-column file needs --to-group, a four-column one does not; both claim no source group, and say so."""
+    """A three-column file needs --to-group, a four-column file does not; neither has a source group to check."""
     topic, group = world.create_topic(2), world.name("group")
     world.produce(topic, 0, 5)
     (cli.folder / "three.csv").write_text(f"{topic},0,4\n")

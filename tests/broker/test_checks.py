@@ -1,4 +1,4 @@
-"""The checks before a write, against what real brokers say of groups and their members."""
+"""The checks before a write, with the groups and members that real brokers describe."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def writer(bootstrap_servers):
         yield client
 
 
-# kind
+# The check `kind`.
 
 
 def test_plain_consumer_groups_pass(world, writer):
-    """A group of plain consumers may hand over to one: every check passes, and the write would be allowed."""
+    """A hand-over between groups of plain consumers passes every check."""
     _, old = old_group(world)
     plan = plan_of(writer, old, f"{old}-new")
     assert check(plan, "kind").verdict is Verdict.PASS
@@ -40,7 +40,7 @@ def test_plain_consumer_groups_pass(world, writer):
 
 
 def test_connect_workers_are_no_consumer_group(cli, world, writer):
-    """The group of Connect's workers is refused by verify and as source and target; overruled, it must be Empty."""
+    """Verify and the plan refuse a group of Connect workers; with any_kind it must still be Empty."""
     partition, workers = old_group(world)
     _, old = old_group(world)
     with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
@@ -57,7 +57,7 @@ def test_connect_workers_are_no_consumer_group(cli, world, writer):
 
 
 def test_live_streams_application_is_told_by_its_assignor(world, writer):
-    """While it runs, a Kafka Streams application without any internal topic shows by its assignor."""
+    """A live Kafka Streams application without internal topics is recognised by its assignor."""
     partition, old = old_group(world)
     with raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic)):
         plan = plan_of(writer, old, f"{old}-new")
@@ -67,7 +67,7 @@ def test_live_streams_application_is_told_by_its_assignor(world, writer):
 
 @pytest.mark.parametrize("internal", ["store-changelog", "by-key-repartition"])
 def test_stopped_streams_application_is_told_by_its_topics(world, writer, internal):
-    """Empty, its group looks like any other: the topics that bear its name tell, as source and as target."""
+    """An Empty Streams group is recognised by internal topics with its name, both as source and as target."""
     _, old = old_group(world)
     topic = world.create_topic(topic=f"{old}-{internal}")
     as_source = plan_of(writer, old, "new")
@@ -81,7 +81,7 @@ def test_stopped_streams_application_is_told_by_its_topics(world, writer, intern
 
 
 def test_connect_sinks_are_told_by_name_and_client(world, writer):
-    """A sink's group is named by its connector, also before it exists; under another name its consumers tell."""
+    """A sink's group is recognised by its name, also before it exists; under another name by its consumers."""
     partition, old = old_group(world)
     by_name = plan_of(writer, old, world.name("connect-sink"))
     assert "is a Connect sink's" in check(by_name, "kind").reason
@@ -94,7 +94,7 @@ def test_connect_sinks_are_told_by_name_and_client(world, writer):
 
 @NEEDS_SHARE_GROUPS
 def test_share_group_is_refused_whatever_is_overruled(cli, world, writer, sandbox):
-    """A share group keeps no committed offsets: the broker would refuse it as a target, and so does the check."""
+    """A share group is refused also with any_kind, as the broker refuses it: it has no committed offsets."""
     partition, old = old_group(world)
     shared = world.name("shared")
     upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
@@ -114,7 +114,7 @@ def test_share_group_is_refused_whatever_is_overruled(cli, world, writer, sandbo
     assert answer.error == "GROUP_ID_NOT_FOUND"
 
 
-# stopped
+# The check `stopped`.
 
 
 LIVE_APP = """
@@ -138,7 +138,7 @@ while True:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_killed_member_lingers_and_is_named(cli, world, protocol):
-    """A member that was killed holds its group until its session timeout: who it is and when that ends is said."""
+    """A killed member stays in its group until its session timeout: the error names the member and the timeout."""
     partition, group = old_group(world)
     command = [sys.executable, "-c", LIVE_APP, world.bootstrap_servers, group, partition.topic, protocol]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -153,7 +153,7 @@ def test_killed_member_lingers_and_is_named(cli, world, protocol):
 
 
 def test_closed_static_member_lingers_and_is_named(cli, world):
-    """A static member that was closed stays until its session timeout: it is named by its group.instance.id."""
+    """A closed static member stays until its session timeout: the error names its group.instance.id."""
     partition, group = old_group(world)
     world.leave(world.join(group, partition.topic, **{"group.instance.id": "node-7"}))
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -163,7 +163,7 @@ def test_closed_static_member_lingers_and_is_named(cli, world):
 
 @NEEDS_KIP_848
 def test_slow_revoke_means_wait(cli, world, writer):
-    """A KIP-848 member in the middle of revoking shows the moved topic nowhere: Reconciling is no stop, by topic."""
+    """By topic, a Reconciling group has not stopped: a KIP-848 member that still revokes no longer shows the topic."""
     moved, old = old_group(world)
     kept = world.create_topic()
     revoking, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -200,15 +200,15 @@ def test_slow_revoke_means_wait(cli, world, writer):
         thread.join()
 
 
-# vanished
+# The check `vanished`.
 
 
 def test_vanished_commits_are_named_and_may_be_restored(world, writer):
-    """A commit that is gone since the snapshot is named and refused; ``restore`` hands over the snapshot's."""
+    """A committed offset that is missing since the snapshot is refused; ``restore`` takes it from the snapshot."""
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
     writer.delete_offsets(old, [partition])
-    world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # or the group would be gone as well
+    world.commit(old, TopicPartition(world.create_topic(), 0), 0)  # otherwise the group would be deleted too
     plan = make_plan(writer, named, WriteOptions())
     assert f"1 commit gone since the snapshot, expired or deleted: {partition} at 4" in check(plan, "vanished").reason
     assert refusing(plan) == ["vanished"]
@@ -219,11 +219,11 @@ def test_vanished_commits_are_named_and_may_be_restored(world, writer):
     assert change.after == CommittedOffset(offset=4, leader_epoch=0)
 
 
-# retention
+# The check `retention`.
 
 
 def test_expiry_is_told_for_groups_that_nobody_started(world, writer):
-    """The offsets of a group made by the write expire from their commit: the figure is the broker's setting."""
+    """The offsets of a group without members expire after the broker's retention time, which the check states."""
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
     assert (found.verdict, found.reason) == (
@@ -236,7 +236,10 @@ def test_expiry_is_told_for_groups_that_nobody_started(world, writer):
     ("protocol", "verdict"), [("classic", Verdict.WARN), pytest.param("consumer", Verdict.PASS, marks=NEEDS_KIP_848)]
 )
 def test_clock_of_a_target_that_had_members(world, writer, protocol, verdict):
-    """Altering restarts no clock in a classic group that had members: a warning; an Empty KIP-848 group has none."""
+    """A classic target that had members gets a warning, because altering does not restart its retention time.
+
+    An Empty KIP-848 group passes.
+    """
     partition, old = old_group(world)
     new = f"{old}-new"
     world.leave(world.join(new, partition.topic, **{"group.protocol": protocol}))

@@ -1,4 +1,4 @@
-"""A run that is killed at any step, and the same command again, end as one clean run does."""
+"""A run that is killed at any step, then run again, ends as an uninterrupted run does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
 
 
 def test_killed_at_every_step_and_run_again(cli, world):
-    """Whatever the step: the offsets, the outcomes and the pre-images are those of a clean run, and rollback works."""
+    """After a kill at any step, offsets and receipt entries equal an uninterrupted run's, and rollback works."""
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
     source = world.name("old")
@@ -62,7 +62,7 @@ def test_killed_at_every_step_and_run_again(cli, world):
     ],
 )
 def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stands, leaves, written):
-    """Whatever the step: the old group's offsets, the outcomes and the pre-images are those of a clean run."""
+    """After a kill at any step, the source's offsets, outcomes and previous offsets equal an uninterrupted run's."""
     topic = world.create_topic(2)
     first, second = (TopicPartition(topic, number) for number in (0, 1))
     source, target = world.name("old"), world.name("new")
@@ -92,7 +92,7 @@ def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stan
 
 
 def test_rollback_of_a_run_that_was_killed(cli, world):
-    """A run that was killed right after its request, before it could say so, is rolled back from its receipt."""
+    """A run that was killed after its request and before its record is rolled back from its receipt."""
     topic = world.create_topic(1)
     source, partition = world.name("old"), TopicPartition(topic, 0)
     world.produce(topic, 0, 9)
@@ -100,7 +100,7 @@ def test_rollback_of_a_run_that_was_killed(cli, world):
     cli("snapshot", source, "-o", "s.csv")
     target = f"{source}-new"
     command = ("apply", "s.csv", "--to-group", target, *APPLY)
-    # 1 and 2: the first record; 3: before the request; 4: after it
+    # 1 and 2: the first record; 3: before the request; 4: after it.
     assert cli.killed_at(4, *command)
     assert world.committed(target) == {partition: 5}
     assert {entry[0] for entry in entries(cli.folder / "receipt.json")} == {"not attempted"}

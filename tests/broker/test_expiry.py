@@ -1,6 +1,6 @@
-"""Commits that expire during a cut-over, on a broker that takes them away within a second, and not in ten minutes.
+"""Committed offsets that expire during a cut-over, on a broker that looks for them every second, not every ten minutes.
 
-It takes away empty groups without commits as fast, so it is not the broker that other tests share.
+It deletes empty groups without offsets as fast, so other tests do not share this broker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.support.old_group import Old
 
 @pytest.fixture(scope="module")
 def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
-    """The address of a Kafka that looks for expired commits every second."""
+    """The address of a Kafka that looks for expired offsets every second."""
     with start_sandbox(kafka_jars, java=java, settings={"offsets.retention.check.interval.ms": "1000"}) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)
         yield sandbox.bootstrap_servers
 
 
 def test_a_commit_that_expires_during_the_wait(cli, world):
-    """An unsubscribed topic's commit that the broker expires meanwhile is named, and restored from the baseline."""
+    """A committed offset that expires during the wait is named, and restored from the baseline."""
     old = Old(cli, world, options='vanished = "restore"')
     before = world.committed(old.group)
     consumer = world.join(old.group, old.find)

@@ -1,4 +1,4 @@
-"""Migrations on a cluster of three brokers that fail: what is said, and that the records come out right."""
+"""Migrations on a cluster of three brokers that fail: the messages, and that each record is processed once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MORE_SEEDS = range(1001, 1013)
 
 @pytest.fixture(scope="module")
 def cluster(java: Java, kafka_jars: KafkaJars):
-    """Three brokers, for all tests here."""
+    """A cluster of three brokers, shared by all tests of this module."""
     with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
         yield ThreeBrokers(sandbox)
 
 
 @pytest.fixture
 def brokers(cluster: ThreeBrokers):
-    """Three brokers, all there at the beginning and at the end."""
+    """The cluster, with all brokers running before and after the test."""
     cluster.heal()
     yield cluster
     cluster.heal()
@@ -47,12 +47,12 @@ def brokers(cluster: ThreeBrokers):
 
 @pytest.fixture
 def cli(brokers: ThreeBrokers, tmp_path: Path) -> Cli:
-    """The command line in an empty folder, which knows all three addresses."""
+    """The command line in an empty folder, with the addresses of all three brokers."""
     return Cli(tmp_path, brokers.bootstrap_servers)
 
 
 class Old:
-    """An old group with two topics of ten records a partition, and a spec that gives each to a group of its own."""
+    """A source group with two topics of ten records a partition, and a spec that hands each topic to a target group."""
 
     def __init__(self, brokers: ThreeBrokers, folder: Path, *, find_only_on: int | None = None) -> None:
         self.brokers = brokers
@@ -71,7 +71,7 @@ class Old:
         )
 
     def committed(self) -> dict[TopicPartition, int]:
-        """Return what the new groups have committed."""
+        """Return the committed offsets of the target groups."""
         return {
             partition: offset
             for group, topic in ((self.pay_group, self.pay), (self.find_group, self.find))
@@ -79,7 +79,7 @@ class Old:
         }
 
     def processed(self) -> Counter[str]:
-        """Return how often the old group and the new ones have processed each record, once the new ones are done."""
+        """Return how often the source group and the target groups have processed each record."""
         counts = Counter(f"{each}-{number}" for each in self.partitions for number in range(self.positions[each]))
         for group, topic in ((self.pay_group, self.pay), (self.find_group, self.find)):
             counts += self.brokers.drain(group, [topic], reset="latest")
@@ -90,7 +90,7 @@ class Old:
 
 
 def test_each_of_three_brokers_fails_and_comes_back(brokers):
-    """What was acknowledged outlives any one broker; one that is started again has its address, and its data."""
+    """Committed offsets survive the failure of one broker; a restarted broker has its address and its data."""
     partition = TopicPartition(brokers.create_topic("kept"), 0)
     brokers.commit("keeper", {partition: 7})
     first = brokers.coordinator("keeper")
@@ -109,7 +109,7 @@ def test_each_of_three_brokers_fails_and_comes_back(brokers):
 
 
 def test_the_command_says_which_process_is_which_broker(tmp_path, kafka_jars, monkeypatch):
-    """``sandbox --brokers 3`` prints three addresses and process ids; killed, it takes all of them along."""
+    """``sandbox --brokers 3`` prints three addresses and process ids; if it is killed, all brokers end."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -123,7 +123,7 @@ def test_the_command_says_which_process_is_which_broker(tmp_path, kafka_jars, mo
 
 
 def test_the_coordinator_killed_between_two_requests(brokers, cli, monkeypatch):
-    """The first group's offsets are written, then the second group's coordinator goes: the next one gets them."""
+    """The second group's coordinator is killed after the first write: its successor gets the second group's offsets."""
     old = Old(brokers, cli.folder)
     alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
 
@@ -145,7 +145,7 @@ def test_the_coordinator_killed_between_two_requests(brokers, cli, monkeypatch):
 
 @pytest.mark.parametrize("command", ["migrate split.toml --yes", "describe {group}"])
 def test_a_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
-    """Two of three brokers hang, so that no other takes over: one line, and nothing is written."""
+    """With two of three brokers hung no other coordinator takes over: one line of error, and nothing is written."""
     old = Old(brokers, cli.folder)
     coordinator = brokers.coordinator(old.group)
     other = next(node for node in brokers.sandbox.nodes if node is not coordinator)
@@ -159,7 +159,7 @@ def test_a_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
 
 
 def test_a_partition_without_a_leader_is_refused_by_name(brokers, cli):
-    """Its log can't be looked at, so nothing is written; once its broker is back the same command does it all."""
+    """A partition without a leader is refused and nothing is written; with its broker back the command works."""
     old = Old(brokers, cli.folder, find_only_on=3)
     brokers.sandbox.nodes[2].kill()
     refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
@@ -172,7 +172,7 @@ def test_a_partition_without_a_leader_is_refused_by_name(brokers, cli):
 
 
 def test_the_end_of_a_log_that_an_unclean_election_has_cut_is_read_anew(brokers):
-    """A replica that was left behind leads when the other one is gone: what only that had is seen to be lost."""
+    """After an unclean election the log end offset is read again, and the lost records are noticed."""
     _, first, second = brokers.sandbox.nodes
     unclean = {"unclean.leader.election.enable": "true"}
     partition = TopicPartition(brokers.create_topic("cut", 1, only_on=(first.node_id, second.node_id), **unclean), 0)
@@ -193,9 +193,9 @@ def test_the_end_of_a_log_that_an_unclean_election_has_cut_is_read_anew(brokers)
     "fault", ["rolling restart", pytest.param("whole cluster gone and back", marks=pytest.mark.long)]
 )
 def test_the_cluster_fails_while_migrate_waits(brokers, cli, fault):
-    """The wait goes on, and hands over where the old application stopped in the end: each record once."""
+    """The wait continues, and the targets start where the old application stops: each record is processed once."""
     old = Old(brokers, cli.folder)
-    # Not 0 s: a coordinator that has just come back may show its groups as they were a while ago, Empty for instance.
+    # Not 0 s, because a coordinator that has just restarted may show an old state of its groups, for example Empty.
     settle = ("--settle", "3s")
     application = OldApplication(brokers, old.group, [old.pay, old.find], old.positions)
     until(application.joined)
@@ -217,7 +217,7 @@ def test_the_cluster_fails_while_migrate_waits(brokers, cli, fault):
 
 @pytest.mark.parametrize("fault", SEEDS)
 def test_seeds_of_the_campaign(brokers, tmp_path, fault):
-    """A fault at the seed's step: the receipt is true, the same command completes it, each record comes once."""
+    """After a fault at the seed's step the receipt is true, the same command completes it, each record comes once."""
     done = campaign.run(SEEDS[fault], brokers, tmp_path)
     assert done.fault == fault
     assert done.halted
@@ -228,5 +228,5 @@ def test_seeds_of_the_campaign(brokers, tmp_path, fault):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_more_seeds_of_the_campaign(brokers, tmp_path, seed):
-    """Whatever the fault and the step: the same holds."""
+    """The same holds for more faults and steps."""
     assert campaign.run(seed, brokers, tmp_path).problems == []

@@ -1,4 +1,4 @@
-"""A wait of hours costs no more memory and sockets than one of minutes."""
+"""A wait of hours takes no more memory and sockets than a wait of minutes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def open_files(pid: int) -> int:
 
 
 def kilobytes(pid: int) -> int:
-    """Return the resident memory of a process."""
+    """Return the resident memory of a process in kB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 
 
 @pytest.mark.parametrize(("protocol", "most"), [("classic", 1000), pytest.param("consumer", 200, marks=NEEDS_KIP_848)])
 def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
-    """Waiting for a group that never stops leaves open files as they are, and memory but for some caches.
+    """Waiting for a group that never stops keeps the number of open files, and memory grows only by some caches.
 
-    The second client is asked about a KIP-848 group at each look, which takes 60 ms: 1,000 of them were flat as well.
+    A KIP-848 group needs one request of the second client (60 ms) at each look; 1,000 looks were flat too.
     """
     topic, group = world.create_topic(4), world.name("live")
     world.join(group, topic, **({"group.protocol": "consumer"} if protocol == "consumer" else {}))
@@ -63,5 +63,5 @@ def test_a_long_wait_is_flat(world, bootstrap_servers, capsys, protocol, most):
     for (files_before, memory_before), (files, memory) in zip(*seen, strict=True):
         with capsys.disabled():
             print(f"\n{protocol}: open files {files_before} → {files}, {memory_before:,} → {memory:,} kB")  # noqa: T201
-        assert files <= files_before + 2  # a socket that is just being opened anew
+        assert files <= files_before + 2  # a socket may be opened again just then
         assert memory - memory_before < 4096

@@ -1,4 +1,4 @@
-"""Holding a group: what others can't do meanwhile, what stays, and how it ends."""
+"""Holding a group: the requests of others that it refuses, the offsets that stay, and its end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def config(bootstrap_servers: str) -> ClientConfig:
 
 @pytest.fixture
 def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
-    """The tool's own client, which tells how the coordinator describes a group."""
+    """The tool's own client, for the coordinator's description of a group."""
     with closing(SecondClient(config)) as witness, closing(
         KafkaPythonWriter(config, describe_members=witness.describe_group)
     ) as writer:  # fmt: skip
@@ -58,12 +58,12 @@ def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
 
 @pytest.fixture
 def strict(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
-    """A Kafka with few session timeouts allowed, and with ACLs; and its process id."""
+    """A Kafka with ACLs and a narrow range of session timeouts, and its process id."""
     return ClientConfig(bootstrap_servers=guarded_sandbox.bootstrap_servers, timeout=20), guarded_sandbox.node.pid
 
 
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
-    """Return an Empty group whose members spoke this protocol, or that never had one, and where it has committed."""
+    """Return an Empty group and its committed partition; its members spoke this protocol (``simple``: it had none)."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     if protocol != "simple":
@@ -84,7 +84,7 @@ def client(world, group: str, **settings: object) -> Iterator[confluent_kafka.Co
 
 
 def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError:
-    """Return the error that a consumer gets which tries to become a member."""
+    """Return the error of a consumer that tries to join."""
     with client(world, group, **{"group.protocol": protocol}) as consumer:
         consumer.subscribe([topic])
         message = until(lambda: consumer.poll(0.1))
@@ -95,7 +95,7 @@ def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("comes_back_as", PROTOCOLS)
 def test_consumer_is_kept_out_until_the_hold_ends(config, world, protocol, comes_back_as):
-    """Who tries to come back gets an error, classic and KIP-848; after the hold it joins and goes on where it was."""
+    """A consumer gets an error during the hold, with both protocols; afterwards it joins and finds its offset."""
     group, partition = stopped_group(world, protocol)
     with hold(config, group) as held:
         error = error_on_joining(world, group, partition.topic, comes_back_as)
@@ -107,7 +107,7 @@ def test_consumer_is_kept_out_until_the_hold_ends(config, world, protocol, comes
 
 
 def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
-    """A consumer without membership can't commit, nor can an administrator alter offsets, while a group is held."""
+    """During the hold, a consumer without membership can't commit, and an administrator can't alter offsets."""
     group, partition = stopped_group(world)
     offset = confluent_kafka.TopicPartition(*partition, 7)
     with client(world, group) as simple:
@@ -124,7 +124,7 @@ def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
 
 @NEEDS_TRANSACTIONS
 def test_transactional_commit_is_not_kept_out(config, world):
-    """A producer's commit without membership passes a hold: who holds a group must go on looking at its offsets."""
+    """A transactional commit without membership passes a hold, so that the offsets must be read again."""
     group, partition = stopped_group(world)
     producer = confluent_kafka.Producer({"bootstrap.servers": world.bootstrap_servers, "transactional.id": group})
     producer.init_transactions(30)
@@ -139,7 +139,7 @@ def test_transactional_commit_is_not_kept_out(config, world):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_group_with_a_member_is_refused(config, world, cluster, protocol):
-    """A group that somebody consumes can't be held, and the attempt does not disturb it."""
+    """A group with a member can't be held, and the attempt does not change it."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
     before = cluster.describe_group(group)
@@ -150,7 +150,7 @@ def test_group_with_a_member_is_refused(config, world, cluster, protocol):
 
 
 def test_group_is_held_once(config, world, cluster):
-    """A second holder is refused, and the first one keeps the group."""
+    """A second hold is refused, and the first one keeps the group."""
     group, _ = stopped_group(world)
     with hold(config, group) as held:
         with pytest.raises(Refused, match="another run holds it"), hold(config, group):
@@ -160,7 +160,7 @@ def test_group_is_held_once(config, world, cluster):
 
 
 def test_held_group_is_described_and_read_by_others(config, world, cluster):
-    """While held, the group is Stable with the holder alone, and both clients read its committed offsets."""
+    """A held group is Stable with the holder as its only member, and both clients read its committed offsets."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(SecondClient(config)) as witness:
         description = cluster.describe_group(group)
@@ -175,7 +175,7 @@ def test_held_group_is_described_and_read_by_others(config, world, cluster):
 
 @pytest.mark.parametrize("protocol", ["simple", *PROTOCOLS])
 def test_leaving_leaves_an_empty_consumer_group_with_the_same_offsets(config, world, cluster, protocol):
-    """However the block ends, the group is Empty, its commits are as before, and Kafka's tools take it as theirs."""
+    """However the block ends, the group is Empty, keeps its offsets, and Kafka's tools treat it as a consumer group."""
     group, partition = stopped_group(world, protocol)
     with pytest.raises(ZeroDivisionError), hold(config, group):
         raise ZeroDivisionError
@@ -198,7 +198,7 @@ with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_time
 
 
 def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster):
-    """After ``kill -9`` the group is Empty once the session has timed out, and a consumer gets in."""
+    """After ``kill -9`` the group is Empty once the session has timed out, and a consumer joins."""
     group, partition = stopped_group(world)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, world.bootstrap_servers, group],
@@ -220,7 +220,7 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
 
 
 def test_hold_that_is_lost_says_so(config, world):
-    """An administrator can remove the holder; the next heartbeat notices, and the end of the block is no error."""
+    """If an administrator removes the holder, the next heartbeat notices it, and the block ends without an error."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -230,7 +230,7 @@ def test_hold_that_is_lost_says_so(config, world):
 
 
 def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch):
-    """``lost`` is final once the block has ended: a last heartbeat tells whether the hold lasted until then."""
+    """``lost`` is final after the block: a last heartbeat tells whether the hold lasted until then."""
     group, _ = stopped_group(world)
     answered, heartbeat = threading.Event(), _Member.heartbeat
 
@@ -250,9 +250,9 @@ def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch
 
 @NEEDS_AUTHORIZER
 def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
-    """Unanswered heartbeats make the hold uncertain, and an answer makes it certain again: nobody else got in.
+    """Unanswered heartbeats make the hold uncertain; an answer makes it certain again, because no other member joined.
 
-    The session timeout that was asked for is one that these brokers do not allow: another one is taken.
+    These brokers do not allow the requested session timeout, so that another one is used.
     """
     config, pid = strict
     with hold(config, "silent", session_timeout=1.9) as held:
@@ -268,7 +268,7 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
 
 @NEEDS_AUTHORIZER
 def test_principal_without_read_on_the_group_is_refused(strict):
-    """Who may describe a group and not read it can't hold it, and is told which ACL is missing."""
+    """A principal with Describe but not Read on the group can't hold it; the error names the missing ACL."""
     config, _ = strict
     group, allow = ResourcePattern(ResourceType.GROUP, "unreadable"), ACLPermissionType.ALLOW
     with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
@@ -282,7 +282,7 @@ def test_principal_without_read_on_the_group_is_refused(strict):
 
 @NEEDS_AUTHORIZER
 def test_cluster_that_hangs_is_unavailable(strict):
-    """Brokers that accept a connection and never answer end the attempt when the time-out is over."""
+    """If brokers accept the connection and never answer, the attempt ends at the time-out."""
     config, pid = strict
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)

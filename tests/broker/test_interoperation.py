@@ -1,4 +1,4 @@
-"""Kafka's own kafka-consumer-groups takes what we export, and sees what we write."""
+"""Kafka's own kafka-consumer-groups takes files that the tool exports, and sees offsets that the tool writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 @pytest.fixture
 def exported(cli, world):
-    """Two topics of an old group split into two: four-column offsets.csv, and three-column one.csv for all."""
+    """Two topics split into two groups: offsets.csv with four columns, and one.csv with three columns for all."""
     group = world.name("old")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("a", "b")]
     for number, topic in enumerate(topics):
@@ -36,7 +36,7 @@ def exported(cli, world):
 @NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
 def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, exported, mode):
-    """--from-file with four columns gives every group what our apply gives it; its dry run shows the same."""
+    """--from-file with four columns gives every group the offsets that apply gives it; its dry run shows the same."""
     groups = [f"{exported}-x", f"{exported}-y"]
     arguments = [argument for group in groups for argument in ("--group", group)]
     done = sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
@@ -55,7 +55,7 @@ def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, expor
 
 
 def test_kafkas_tool_takes_the_file_of_one_group(cli, world, sandbox, exported):
-    """--from-file with three columns for one --group equals our apply --to-group."""
+    """--from-file with three columns for one --group has the same result as apply --to-group."""
     file, by_kafka, by_us = str(cli.folder / "one.csv"), f"{exported}-kafka", f"{exported}-us"
     sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
     cli("apply", "before.csv", "--to-group", by_us, *NOW)
@@ -64,7 +64,7 @@ def test_kafkas_tool_takes_the_file_of_one_group(cli, world, sandbox, exported):
 
 
 def test_kafkas_tool_describes_a_group_that_we_wrote(cli, world, sandbox, exported):
-    """--describe shows the same offsets, log ends and lag as our snapshot; --state says Empty."""
+    """--describe shows the same offsets, log ends and lag as the snapshot; --state shows Empty."""
     group = f"{exported}-x"
     cli("apply", "split.csv", *NOW)
     described = sandbox.run_tool(TOOL, "--describe", "--group", group)
@@ -76,7 +76,7 @@ def test_kafkas_tool_describes_a_group_that_we_wrote(cli, world, sandbox, export
 
 
 def test_a_file_that_kafkas_tool_exported_is_applied(cli, world, sandbox, exported):
-    """What Kafka's --reset-offsets --to-current --export prints is a file for our apply."""
+    """Apply takes the file that Kafka's --reset-offsets --to-current --export prints."""
     done = sandbox.run_tool(
         TOOL, "--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported
     )

@@ -1,4 +1,4 @@
-"""The cut-over in one command on a real broker, and its ways back."""
+"""The cut-over with one command on a real broker, and its ways back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outcomes(cli, execution: int = 1) -> set[str]:
 
 
 def test_migrate_a_stopped_group(cli, world):
-    """One command moves every partition, leaves its files in the run directory, and is safe to run again."""
+    """One command moves every partition, keeps its files in the run directory, and is safe to run again."""
     old = Old(cli, world)
     dry = cli("migrate", "split.toml", "--dry-run")
     assert "create" in dry.stdout
@@ -50,13 +50,13 @@ def test_migrate_a_stopped_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_migrate_waits_for_the_stop(cli, world, protocol):
-    """With a live group it waits, says who is there, and starts the new groups at the last commit before the stop."""
+    """With a live group it waits, names the members, and hands over the last commits before the stop."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
-        spec = (cli.folder / "split.toml").rename(cli.folder / "away").read_bytes()  # what was loaded is kept
+        spec = (cli.folder / "split.toml").rename(cli.folder / "away").read_bytes()  # the command keeps what it loaded
         world.consume(consumer, 6)
         consumer.commit(asynchronous=False)
         world.leave(consumer)
@@ -69,7 +69,7 @@ def test_migrate_waits_for_the_stop(cli, world, protocol):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
-    """With [stay] the old group goes on with its other topics through the whole migration, undisturbed."""
+    """With [stay] the source group consumes its other topics during the whole migration."""
     old = Old(cli, world, stay=True)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -91,7 +91,7 @@ def test_by_topic_the_old_group_consumes_on(cli, world, protocol):
 
 
 def test_a_wait_that_runs_out_writes_nothing(cli, world):
-    """When nobody stops, exit 3, and neither a group nor a receipt is there."""
+    """If the group does not stop in time, the exit code is 3, and neither offsets nor a receipt are written."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     assert "not stopped after 1 s" in cli.fails("migrate", "split.toml", "--yes", "--wait", "1s", code=3)
@@ -101,7 +101,7 @@ def test_a_wait_that_runs_out_writes_nothing(cli, world):
 
 @pytest.mark.parametrize("option", [[], ["--hold"]], ids=["observed", "held"])
 def test_an_old_application_that_comes_back_during_the_guard(cli, world, option):
-    """Its return is exit 4; with --hold it gets in only when the group is let go, and is seen then."""
+    """The return of an old application is exit 4. With --hold it joins only after the release, and is seen then."""
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
         until(lambda: world.committed(old.find_group))
@@ -115,8 +115,11 @@ def test_an_old_application_that_comes_back_during_the_guard(cli, world, option)
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_what_is_produced_during_the_cut_over_is_not_lost(cli, world, uncommitted, received):
-    """A partition without a commit, and new consumers with auto.offset.reset=latest: ``end`` is the log end from before
-    the stop, so they get what was produced meanwhile; left alone they would lose it."""
+    """Records produced during the cut-over are not lost with ``uncommitted = "latest"``, and are lost with ``leave``.
+
+    The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. The tool writes the
+    log end offset from before the stop.
+    """
     old = Old(cli, world, options=f'uncommitted = "{uncommitted}"')
     fresh = world.create_topic(1, topic=world.name("pay-new"))
     world.produce(fresh, 0, 3)
@@ -141,7 +144,7 @@ def test_what_is_produced_during_the_cut_over_is_not_lost(cli, world, uncommitte
 
 @NEEDS_NEW_PARTITIONS
 def test_partitions_added_during_the_wait_start_at_their_beginning(cli, world):
-    """A partition that appears while the stop is waited for starts at its first record."""
+    """A partition that is added during the wait starts at its first record."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -155,7 +158,7 @@ def test_partitions_added_during_the_wait_start_at_their_beginning(cli, world):
 
 
 def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
-    """A reviewed plan is carried out although the offsets moved since, and refused by name where the split grew."""
+    """An approved plan is executed although offsets have moved, and refused if topics or options have changed."""
     old = Old(cli, world)
     cli("snapshot", old.group, "-o", "early.csv")
     cli("split", "early.csv", "--spec", "split.toml", "-o", "review.csv")
@@ -175,13 +178,13 @@ def test_approved_plan_binds_the_intent_and_not_the_offsets(cli, world):
 
 
 def test_hold_needs_a_full_stop(cli, world):
-    """A group that lives on with other topics can't be held: that is said before anything else."""
+    """If a part of the topics stays, --hold is refused first, because the group lives on."""
     Old(cli, world, stay=True)
     assert "drop --hold" in cli.fails("migrate", "split.toml", "--hold", "--yes", code=2)
 
 
 def test_rehearsal_under_other_names(cli, world):
-    """``--rename`` does the same split with other groups, for a rehearsal."""
+    """``--rename`` does the same split with other target groups, for a rehearsal."""
     old = Old(cli, world)
     cli(
         "migrate",
@@ -198,7 +201,7 @@ def test_rehearsal_under_other_names(cli, world):
 
 
 def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
-    """A run directory belongs to one intent: another split does not overwrite its receipt."""
+    """A run directory belongs to one intent: a migration with another intent does not overwrite its receipt."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     refusal = cli.fails("migrate", "split.toml", "--uncommitted", "earliest", "--yes", code=2)
@@ -208,7 +211,7 @@ def test_another_intent_is_refused_in_the_same_run_directory(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_a_killed_run_after_which_the_old_applications_ran_on(cli, world):
-    """Started again after the kill, they consume, and partitions are added: the same command hands over that."""
+    """After a kill, the source group commits and partitions are added: the same command hands over the new state."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     assert world.committed(old.find_group) | world.committed(old.pay_group)
@@ -225,14 +228,14 @@ def test_a_killed_run_after_which_the_old_applications_ran_on(cli, world):
 
 
 def test_a_hold_that_costs_offsets_is_told_before(cli, world):
-    """The plan of a held migration warns where the old group never had a member."""
+    """The plan of a held migration warns if the source group never had a member."""
     Old(cli, world)
     assert "never had a member" in cli("migrate", "split.toml", "--hold", "--dry-run").stdout
     assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout
 
 
 def test_a_dry_run_knows_the_run_that_it_would_resume(cli, world):
-    """After a kill the dry run says what the write will do: the killed run's own offsets are replaced."""
+    """After a kill, the dry run passes like the write, which replaces the offsets of the killed run."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     for partition, offset in world.committed(old.group).items():
@@ -246,7 +249,7 @@ def test_a_dry_run_knows_the_run_that_it_would_resume(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, world):
-    """What the killed run set to its start, since nobody had read it, needs no new review."""
+    """An added partition that the killed run set to its start needs no new review."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
     consumer = world.join(old.group, old.find)
@@ -261,7 +264,7 @@ def test_an_approved_run_is_resumed_with_the_partitions_that_were_added(cli, wor
 
 @pytest.mark.parametrize("source", ["spec", "command line"])
 def test_offsets_below_the_logs_start(cli, world, source):
-    """Records that are gone are refused, counted; ``out_of_range = "earliest"`` starts at what is left."""
+    """An offset below the log start is refused; ``out_of_range = "earliest"`` takes the log start offset."""
     old = Old(cli, world, options='out_of_range = "earliest"' if source == "spec" else "")
     world.delete_records(old.pay, 0, 7)
     if source == "command line":
@@ -273,7 +276,7 @@ def test_offsets_below_the_logs_start(cli, world, source):
 
 
 def test_two_runs_at_once(cli, world):
-    """While one run waits in a run directory, a second one is refused."""
+    """While one run waits in a run directory, a second run is refused."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -284,7 +287,7 @@ def test_two_runs_at_once(cli, world):
 
 
 def test_two_run_directories_with_one_target(cli, world):
-    """Two runs from different folders that write to the same new groups: one of them is refused, or says so."""
+    """Two runs in different run directories write to the same target groups: one is refused or reports it."""
     old = Old(cli, world)
     (cli.folder / "other").mkdir()
     shutil.copy(cli.folder / "split.toml", cli.folder / "other")
@@ -297,13 +300,13 @@ def test_two_run_directories_with_one_target(cli, world):
             assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
         world.leave(consumer)
         ends = sorted(process.communicate(timeout=60)[1] and process.returncode for process in (one, other))
-    # Both write the same offsets: the later one finds them in place, or sees them change under its plan.
+    # Both write the same offsets: the later run finds them in place, or sees them change after its plan.
     assert ends in ([0, 0], [0, 3], [0, 4]), ends
     assert world.committed(old.pay_group) == old.offsets(old.pay)
 
 
 def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
-    """Ctrl-C during the wait is exit 130, and no group was written."""
+    """Ctrl-C during the wait is exit 130, and nothing is written."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     with running(cli.cold, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -316,7 +319,7 @@ def test_ctrl_c_while_waiting_leaves_nothing_changed(cli, world):
 
 
 def test_a_reader_that_leaves_changes_nothing_but_what_is_heard(cli, world):
-    """``2>&1 | head -3``: written, read back, all files kept, exit 0."""
+    """With stdout and stderr closed, as after ``2>&1 | head -3``, everything is written and read back; exit 0."""
     old = Old(cli, world)
     reader, writer = os.pipe()
     os.close(reader)
@@ -338,7 +341,7 @@ def test_a_reader_that_leaves_changes_nothing_but_what_is_heard(cli, world):
 
 
 def test_sigterm_during_the_guard_lets_go_of_the_old_group(cli, world):
-    """What stops a pod leaves no hold, no child process, and a line that names the receipt."""
+    """SIGTERM during the guard leaves no hold and no child process, and stderr names the receipt."""
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", "--hold", "--guard", "60s") as process:
         assert any("watching " in line for line in process.stderr)
@@ -354,7 +357,7 @@ def test_sigterm_during_the_guard_lets_go_of_the_old_group(cli, world):
 
 
 def test_rollback_restores_the_pre_image(cli, world):
-    """Rollback deletes what was created and restores what was moved; it is dry-runnable, and a deed of its own."""
+    """Rollback deletes created offsets and restores changed ones; it has a dry run and an execution of its own."""
     old = Old(cli, world, options='on_existing = "overwrite"')
     first = TopicPartition(old.pay, 0)
     world.commit(old.pay_group, first, 1)
@@ -370,7 +373,7 @@ def test_rollback_restores_the_pre_image(cli, world):
 
 
 def test_rollback_is_refused_once_somebody_committed(cli, world):
-    """A new group that committed, or has a member, is not rolled back: its records would be processed twice."""
+    """Rollback is refused if a target group has a member or has committed: its records would be processed twice."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     consumer = world.join(old.pay_group, old.pay)
@@ -383,7 +386,7 @@ def test_rollback_is_refused_once_somebody_committed(cli, world):
 
 
 def test_hand_back_loses_and_repeats_nothing(cli, world):
-    """After the new groups have run, the old one goes on exactly where they stopped: every record is consumed once."""
+    """After a hand-back the source group continues exactly where the target groups stopped: each record comes once."""
     old = Old(cli, world)
     partitions = [TopicPartition(topic, number) for topic in (old.pay, old.find) for number in (0, 1)]
     cli("migrate", "split.toml", "--yes")
@@ -403,7 +406,7 @@ def test_hand_back_loses_and_repeats_nothing(cli, world):
 
 
 def test_delete_offsets_the_day_after(cli, world):
-    """The moved topics' offsets leave the old group once the new ones have them; a topic that stays keeps its own."""
+    """The source group's offsets of moved topics are deleted once they are not consumed; those of other topics stay."""
     old = Old(cli, world, stay=True)
     cli("migrate", "split.toml", "--yes")
     consumer = world.join(old.group, old.pay)
@@ -414,7 +417,7 @@ def test_delete_offsets_the_day_after(cli, world):
 
 
 def test_delete_offsets_is_refused_while_a_new_group_stands_behind(cli, world):
-    """A new group that lost its offsets, or went back, keeps the old group's offsets where they are."""
+    """The source group keeps its offsets if a target group has committed a lower offset."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     world.commit(old.pay_group, TopicPartition(old.pay, 0), 1)

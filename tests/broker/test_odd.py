@@ -1,4 +1,4 @@
-"""Odd but real: names, metadata and offsets at the edges of what Kafka takes go through every file and table."""
+"""Unusual names, metadata and offsets that Kafka allows pass through every file and table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METADATA = ('"quoted", and\nlines\t' + "\x01binary\x7f " + "é漢😀" * 500).en
 
 @pytest.fixture
 def cli(here: CliHere, bootstrap_servers: str, monkeypatch: pytest.MonkeyPatch) -> CliHere:
-    """The command line in this process, connected."""
+    """The command line in this process, connected to the broker."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     return here
 
@@ -37,7 +37,7 @@ def cli(here: CliHere, bootstrap_servers: str, monkeypatch: pytest.MonkeyPatch) 
     ids=["slashes", "quotes", "non-ASCII", "control characters", "formula", "option", "long"],
 )
 def test_any_group_id_is_migrated(cli, world, odd):
-    """A group of any name hands over to one of any name: offset and metadata arrive, in one line and one cell each."""
+    """Groups with any name are migrated: offset and metadata arrive, and output has no control characters."""
     prefix = world.name("")
     topic = world.create_topic(2, topic=f"a.b_{'t' * (245 - len(prefix))}{prefix}"[:249])
     old, new = f"{odd}{world.name('-old')}", f"{odd}{world.name('-new')}"
@@ -65,7 +65,7 @@ def test_any_group_id_is_migrated(cli, world, odd):
 
 
 def test_offsets_near_the_largest(cli, world):
-    """An offset of 2^63 - 1 is read, kept and shown to the last digit; beyond the log's end it is not handed over."""
+    """An offset of 2^63 - 1 is read, kept and shown exactly; beyond the log end it is not handed over."""
     partition, group, largest = TopicPartition(world.create_topic(), 0), world.name("far"), 2**63 - 1
     world.commit(group, partition, largest)
     assert f" {largest} " in cli("describe", group).stdout
@@ -79,7 +79,7 @@ def test_offsets_near_the_largest(cli, world):
 
 
 def test_a_member_whose_bytes_are_no_consumers(cli, world):
-    """A member of protocol type ``consumer`` that says nothing of the kind: one line names it, and nothing goes on."""
+    """A member of protocol type ``consumer`` with malformed metadata is an error that names it."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("garbled")
     world.commit(group, partition, 0)
     with raw_member(world.bootstrap_servers, group, metadata=b"\0") as member_id:

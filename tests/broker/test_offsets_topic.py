@@ -1,4 +1,4 @@
-"""The log of a real offsets topic, read by a consumer of no group."""
+"""The log of a real offsets topic, read by a consumer without a group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.versions import NEEDS_TRANSACTIONS
 
 
 class Landing:
-    """A group with one topic, and the log of its partition of the offsets topic from now on."""
+    """A group with one topic, and the log of its partition of the offsets topic from the fence on."""
 
     def __init__(self, world, folder, reader, topic) -> None:
         self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
@@ -40,7 +40,7 @@ class Landing:
         return producer
 
     def land(self):
-        """Land what is new; return the group's records as (kind, last byte of the offset), and the landing."""
+        """Land new records; return the group's records as (kind, last byte of the offset), and the landing."""
         start = self.fence.ends[self.number]
         assert start is not None
         log = LandedLog.opened(self.folder, self.fence.cluster_id, {self.number: start})
@@ -61,7 +61,7 @@ class Landing:
 
 @pytest.fixture
 def landing(world, tmp_path, bootstrap_servers):
-    """A group to land the log of."""
+    """A group whose log is landed."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield Landing(world, tmp_path, reader, topic)
@@ -69,7 +69,7 @@ def landing(world, tmp_path, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """What was committed, in transactions or not, aborted or deleted since the fence, in order; later the rest."""
+    """Plain, transactional, aborted or deleted commits since the fence are landed in order; later runs add the rest."""
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
@@ -84,7 +84,7 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
 
 @NEEDS_TRANSACTIONS
 def test_open_transaction_is_waited_for_and_then_said(landing):
-    """What an open transaction holds back is counted after the time-out, and landed once it has ended."""
+    """Records behind an open transaction are counted after the time-out, and landed once the transaction has ended."""
     producer = landing.commit_in_transaction(6)
     landing.world.commit(landing.group, landing.partition, 7)
     records, landed = landing.land()
@@ -95,7 +95,7 @@ def test_open_transaction_is_waited_for_and_then_said(landing):
 
 
 def test_nobody_joins_or_appears(landing, bootstrap_servers):
-    """Landing makes no group and no commit."""
+    """Landing creates no group."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         before = {group["group_id"] for group in admin.list_groups()}
         landing.land()
@@ -103,7 +103,7 @@ def test_nobody_joins_or_appears(landing, bootstrap_servers):
 
 
 def test_log_that_ends_before_the_fence_is_undetermined(landing):
-    """An offsets topic that was made anew proves nothing."""
+    """An offsets topic that ends before the fence was recreated or cut short, and is undetermined."""
     log = LandedLog.opened(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
     with pytest.raises(Undetermined, match="made anew or cut short"):
         land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

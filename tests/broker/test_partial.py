@@ -1,4 +1,4 @@
-"""A write of which the broker refuses a part, on a real broker."""
+"""A write of which a real broker refuses a part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from migrate_groups.snapshots.regroup import name_groups
 
 
 def test_a_topic_that_goes_between_plan_and_write_is_exit_4(world, tmp_path):
-    """The partitions of the deleted topic are refused by name, the others stand confirmed, and the receipt says so."""
+    """A topic deleted between plan and write is exit 4: its partitions are refused by name, the others confirmed."""
     kept, deleted, group = world.create_topic(), world.create_topic(), world.name("old")
     for topic in (kept, deleted):
         world.produce(topic, 0, 5)

@@ -1,4 +1,4 @@
-"""What this principal may do, as a broker with an authorizer says before the write, and as it then acts."""
+"""The permissions that a broker with an authorizer reports before the write, and that it then enforces."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = NEEDS_AUTHORIZER
 
 @pytest.fixture(scope="module")
 def clients(guarded_sandbox: Sandbox):
-    """Others' deeds on a broker with ACLs, the client under test, and who gives and takes permissions."""
+    """Other clients on a broker with ACLs, the client under test, and the administrator of permissions."""
     address = guarded_sandbox.bootstrap_servers
     with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
         yield world, client, admin
@@ -49,13 +49,13 @@ def clients(guarded_sandbox: Sandbox):
 
 @pytest.fixture
 def guarded(clients):
-    """The same, with no permission left to the next test."""
+    """The same; each test begins without ACLs."""
     yield clients
     clients[2].forget()
 
 
 class Admin:
-    """Gives and takes permissions on the guarded broker."""
+    """Adds and deletes ACLs on the guarded broker."""
 
     def __init__(self, world) -> None:
         self._client = KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)
@@ -64,14 +64,14 @@ class Admin:
         self._client.close()
 
     def forget(self) -> None:
-        """Take every permission, once the broker knows it."""
+        """Delete every ACL; return once the broker applies this."""
         anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
         about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
         self._client.delete_acls([about])
         until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
-        """Let everybody do these operations on a resource and nothing else, once the broker knows it."""
+        """Allow every principal only these operations on a resource; return once the broker applies this."""
         resource = ResourcePattern(AclResourceType[kind], name)
         rules = [("User:*", operation, "ALLOW") for operation in operations] or [("User:nobody", "ALL", "ALLOW")]
         rules += [("User:*", but, "DENY")] if but else []
@@ -99,9 +99,9 @@ class Admin:
 
 
 def test_the_least_permissions_are_enough(guarded):
-    """Read on the old group and the topic, Read and Delete on the new group, which does not exist yet.
+    """Read on the source group and the topic, and Read and Delete on the target group, which does not exist yet.
 
-    Read on the old group and Delete on the new one are for a rollback.
+    Read on the source group and Delete on the target group are for a rollback.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -126,7 +126,7 @@ def delete(writer, group: str, partition: TopicPartition) -> str:
 
 
 def test_lack_of_read_on_a_target_is_told_before_the_write(guarded):
-    """A target that this principal may only describe is refused by the check, as the broker would refuse the write."""
+    """A target group with Describe only is refused by the check, as the broker would refuse the write."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
@@ -138,7 +138,7 @@ def test_lack_of_read_on_a_target_is_told_before_the_write(guarded):
 
 
 def test_lack_of_read_on_a_topic_is_told_before_the_write(guarded):
-    """A topic that this principal may only describe is refused by the check, as the broker would refuse its offsets."""
+    """A topic with Describe only is refused by the check, as the broker would refuse its offsets."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -149,7 +149,7 @@ def test_lack_of_read_on_a_topic_is_told_before_the_write(guarded):
 
 
 def test_lack_of_delete_on_a_target_is_a_warning(guarded):
-    """Without Delete the write goes, and the way back, which deletes what was created, does not."""
+    """Without Delete the write works with a warning; a rollback, which deletes created offsets, does not."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
@@ -161,7 +161,7 @@ def test_lack_of_delete_on_a_target_is_a_warning(guarded):
 
 
 def test_all_that_is_hidden_is_named_at_once(guarded):
-    """What may not even be described can't be planned with: one error names all that is lacking, not the first."""
+    """Without Describe no plan can be made: one error names all missing permissions at once."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     other, _ = old_group(world)
@@ -184,7 +184,7 @@ def test_all_that_is_hidden_is_named_at_once(guarded):
 
 
 def test_a_replay_needs_describe_alone_until_it_looks_into_a_log(guarded):
-    """Describe is enough to rewind a topic; whether records are left is seen with Read, and its lack is said."""
+    """Rewinding needs only Describe; checking for records that are left needs Read, and its absence is reported."""
     world, client, admin = guarded
     partition, _ = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -195,7 +195,7 @@ def test_a_replay_needs_describe_alone_until_it_looks_into_a_log(guarded):
 
 
 def test_lack_of_delete_on_a_group_is_told_before_its_deletion(guarded):
-    """A replay group that this principal may not delete stays, as the broker would have it."""
+    """A group that this principal may not delete is refused, as the broker would refuse it."""
     world, client, admin = guarded
     _, group = old_group(world)
     admin.allow("GROUP", group, "READ")
@@ -205,7 +205,7 @@ def test_lack_of_delete_on_a_group_is_told_before_its_deletion(guarded):
 
 
 def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):
-    """Under a day is a warning with the figure; without DescribeConfigs on the cluster the check says so and passes."""
+    """A retention under a day is a warning; without DescribeConfigs on the cluster it is unknown, which passes."""
     world, writer, admin = guarded
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
@@ -216,7 +216,7 @@ def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):
 
 
 def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_proved(guarded, tmp_path):
-    """The cut-over goes on without a fence and says so; an audit of it is exit 7. Reading the log would be refused."""
+    """Without Describe on the offsets topic the cut-over reports that it has no fence; the audit is exit 7."""
     world, _, admin = guarded
     partition, old = old_group(world)
     spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"

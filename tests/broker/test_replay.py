@@ -1,4 +1,4 @@
-"""A replay's end on a real broker: watch, and delete."""
+"""The end of a replay on a real broker: watch and delete."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.fixture
 def cli(bootstrap_servers, tmp_path) -> CliHere:
-    """The command line, in an empty folder, with the broker's address in the environment."""
+    """The command line in an empty folder, with the broker's address in the environment."""
     return CliHere(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
 def replay(cli, world) -> tuple[str, str]:
-    """A topic with twenty records, a replay group that is set to its start, and replay.csv: (topic, group)."""
+    """A topic with twenty records, a replay group at its start, and replay.csv: (topic, group)."""
     topic, group = world.create_topic(2), world.name("replay")
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -40,7 +40,7 @@ def replay(cli, world) -> tuple[str, str]:
 
 
 def test_watch_ends_when_the_noted_ends_are_reached(cli, world, replay):
-    """Plain lines while the group consumes; exit 0 at the ends of the rewind, whatever is produced afterwards."""
+    """Watch prints lines while the group consumes, and exits with 0 at the log ends of the rewind."""
     topic, group = replay
     watching = cli.start("watch", group, "--until", "replay.csv", "--timeout", "60s")
     first = watching.stderr.readline()
@@ -57,7 +57,7 @@ def test_watch_ends_when_the_noted_ends_are_reached(cli, world, replay):
 
 
 def test_watch_gives_up_when_its_time_is_over(cli, replay):
-    """--timeout is exit 3, with what is left; the group stands where it stood."""
+    """With --timeout watch exits with 3 and reports the records that are left."""
     _, group = replay
     refusal = cli.fails("watch", group, "--until", "replay.csv", "--timeout", "1s", code=3)
     assert "not finished after 1 s: 20 records left in 2 partitions" in refusal
@@ -65,7 +65,7 @@ def test_watch_gives_up_when_its_time_is_over(cli, replay):
 
 @NEEDS_TRANSACTIONS
 def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cli, world):
-    """Its commit stays before the last marker for ever; watch looks that no record is left, and ends."""
+    """A consumer of single records never commits behind the last marker; watch ends because no record is left."""
     topic, group = world.create_topic(), world.name("replay")
     world.transact(topic, 0, 3)
     world.transact(topic, 0, 2, commit=False)
@@ -87,7 +87,7 @@ def test_a_consumer_that_commits_each_record_arrives_in_a_transactional_topic(cl
 
 @NEEDS_TRANSACTIONS
 def test_an_open_transaction_may_still_bring_records(world):
-    """Nobody is handed its records yet; they are taken to be left, so that watch waits for its end."""
+    """Records of an open transaction count as left, so that watch waits for its end."""
     topic = world.create_topic()
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -102,7 +102,7 @@ def test_an_open_transaction_may_still_bring_records(world):
 
 
 def test_the_drain_of_an_old_group(cli, world):
-    """Until the ends of its own snapshot, or without a file until those of now."""
+    """With a snapshot watch waits for its log ends; without a file, for the current ones."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -116,7 +116,7 @@ def test_the_drain_of_an_old_group(cli, world):
 
 
 def on_a_terminal(cli, *arguments: str, typed: str = "") -> tuple[int, str]:
-    """Run a command on a terminal of its own, type something, and return its exit code and what was shown."""
+    """Run a command on a terminal, type something, and return its exit code and output."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "migrate_groups", *arguments]
     environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
@@ -129,7 +129,7 @@ def on_a_terminal(cli, *arguments: str, typed: str = "") -> tuple[int, str]:
         while True:
             try:
                 read = os.read(ours, 4096)
-            except OSError:  # Linux: the other side is closed
+            except OSError:  # on Linux, when the other side is closed
                 break
             shown += read
         os.close(ours)
@@ -137,7 +137,7 @@ def on_a_terminal(cli, *arguments: str, typed: str = "") -> tuple[int, str]:
 
 
 def test_watch_shows_a_bar_on_a_terminal(cli, world, replay):
-    """With records left, rate and time left."""
+    """On a terminal watch shows a bar with the records left, rate and time left."""
     topic, group = replay
     for partition in (0, 1):
         world.commit(group, TopicPartition(topic, partition), 10)
@@ -149,7 +149,7 @@ def test_watch_shows_a_bar_on_a_terminal(cli, world, replay):
 
 
 def test_delete_drops_a_replay_group(cli, world, replay):
-    """A dry run shows what would be lost; then the group is gone with its offsets, and a second time exit 3."""
+    """A dry run shows the offsets; --yes deletes the group with its offsets; a second time is exit 3."""
     topic, group = replay
     dry = cli("delete", group, "--dry-run")
     assert dry.stdout.count(topic) == 2
@@ -162,7 +162,7 @@ def test_delete_drops_a_replay_group(cli, world, replay):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_is_refused_while_the_group_has_members(cli, world, replay, protocol):
-    """The member is named, and nothing is deleted."""
+    """A group with a member is not deleted, and the error names the member."""
     topic, group = replay
     world.join(group, topic, **{"group.protocol": protocol})
     for arguments in (["--yes"], ["--dry-run"]):
@@ -171,7 +171,7 @@ def test_delete_is_refused_while_the_group_has_members(cli, world, replay, proto
 
 
 def test_delete_asks_first(cli, world, replay):
-    """Without a terminal it refuses, exit 2; a no deletes nothing, exit 3; a yes deletes."""
+    """Without a terminal delete refuses with exit 2; the answer no is exit 3; the answer yes deletes."""
     _, group = replay
     assert "--yes" in cli.fails("delete", group, code=2)
     code, shown = on_a_terminal(cli, "delete", group, typed="n\n")
@@ -185,15 +185,15 @@ def test_delete_asks_first(cli, world, replay):
 
 
 def test_delete_leaves_other_kinds_of_groups_alone(cli, world):
-    """A Connect group is refused whether or not somebody is in it."""
+    """A Connect group is refused, with or without members."""
     group = world.name("connect")
-    world.commit(group, TopicPartition(world.create_topic(), 0), 0)  # Kafka forgets an Empty group without offsets
+    world.commit(group, TopicPartition(world.create_topic(), 0), 0)  # Kafka deletes an Empty group without offsets
     with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):
         assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)
     assert "not a consumer group" in cli.fails("delete", group, "--yes", code=3)
 
 
 def test_a_missing_group_is_exit_3(cli, replay):
-    """A mistyped name is said so by watch and by delete."""
+    """Watch and delete report a group that does not exist."""
     for command in (["watch", "nobody", "--until", "replay.csv"], ["watch", "nobody"], ["delete", "nobody", "--yes"]):
         assert "'nobody' does not exist" in cli.fails(*command, code=3)

@@ -1,4 +1,4 @@
-"""How many requests a cut-over sends between the stop of the old group and the start of the new ones."""
+"""The number of requests between the stop of the source group and the start of the target groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPICS = 12
 
 @pytest.fixture
 def sent(monkeypatch) -> Counter[str]:
-    """The requests that kafka-python has sent, by name; without metadata, which it asks for by itself, too."""
+    """The number of requests that kafka-python sends, by name, except metadata, which it also requests on its own."""
     counts: Counter[str] = Counter()
     send = KafkaConnectionManager.send
 
@@ -42,7 +42,7 @@ def sent(monkeypatch) -> Counter[str]:
 
 
 def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
-    """Hand a stopped group over to so many new ones; return the requests from the stop to the read-back."""
+    """Hand a stopped group over to this many targets; return the requests from the stop to the read-back."""
     topics = [world.create_topic() for _ in range(TOPICS)]
     old, new = world.name("old"), world.name("new")
     for topic in topics:
@@ -64,7 +64,7 @@ def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]
 
 
 def test_requests_grow_with_targets_where_the_protocol_has_it_so(world, bootstrap_servers, sent):
-    """OffsetCommit has one group a request; whatever else is asked of one new group or of twelve is asked at once."""
+    """OffsetCommit takes one request for each group; other requests are as many for twelve targets as for one."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(KafkaPythonWriter(config)) as writer:
         one, twelve = (cut_over_to(targets, world, writer, sent, FakeClock()) for targets in (1, TOPICS))

@@ -1,4 +1,4 @@
-"""The life of a run on a real broker: the same command again, a hand-back, a source group whose offsets are gone."""
+"""Runs on a real broker: the same command again, a hand-back, and a source group that lost its offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUN = "split.toml.run"
 
 
 def test_the_same_migrate_again_once_the_new_groups_have_started(cli, world):
-    """Exit 0 while the old group stays where it stopped; exit 4 with the range once it has committed."""
+    """The same migrate exits with 0 if the source group has not moved, and with 4 and the range if it has."""
     old = Old(cli, world)
     first = TopicPartition(old.pay, 0)
     cli("migrate", "split.toml", "--yes")
@@ -24,7 +24,7 @@ def test_the_same_migrate_again_once_the_new_groups_have_started(cli, world):
 
 
 def test_hand_back_stops_an_old_group_that_lives_on_and_migrate_starts_anew(cli, world):
-    """Brokers take no offsets for a group with members: its stop is waited for; the same migrate works again then."""
+    """Hand-back waits until the source group stops, as brokers refuse to write to live groups; migrate then works."""
     old = Old(cli, world, stay=True)
     first = TopicPartition(old.pay, 0)
     lives_on = world.join(old.group, old.find)
@@ -43,7 +43,7 @@ def test_hand_back_stops_an_old_group_that_lives_on_and_migrate_starts_anew(cli,
 
 
 def test_rollback_sets_again_what_the_old_group_lost(cli, world):
-    """An offset that was deleted from the old group since is set again before the new group's is deleted."""
+    """Rollback restores an offset that the source group lost, before it deletes the target group's."""
     old = Old(cli, world)
     before = world.committed(old.group)
     cli("migrate", "split.toml", "--yes")
@@ -56,7 +56,7 @@ def test_rollback_sets_again_what_the_old_group_lost(cli, world):
 
 
 def test_an_old_group_that_is_gone_is_handed_over_from_the_baseline(cli, world):
-    """All its offsets went during the wait: that is said, and ``vanished = "restore"`` hands over what it had."""
+    """If all offsets vanish during the wait the run refuses; ``vanished = "restore"`` takes them from the baseline."""
     old = Old(cli, world)
     before = world.committed(old.group)
     with running(cli, "migrate", "split.toml", "--yes", "--settle", "3s", "--wait", "6s") as process:

@@ -1,4 +1,4 @@
-"""The sandbox is a whole Kafka, and nothing of it is left when it or its parent ends, in whatever way."""
+"""The sandbox is a complete Kafka; nothing of it remains after it or its parent has ended in any way."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ with start_sandbox(fetch_jars(java=java, cache=user_cache()), java=java) as sand
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that sandboxes of this test put theirs into."""
+    """The temporary folder for the sandboxes of a test."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -51,7 +51,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
-    """A process, the first of its group, that has started a sandbox: with the sandbox's address and process ids."""
+    """A process group leader that has started a sandbox, with the sandbox's address and process ids."""
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
         cwd=Path(__file__).parents[2],
@@ -71,14 +71,14 @@ def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Pat
 
 
 def answers(address: str) -> bool:
-    """Say whether anything listens at an address."""
+    """Return whether a server listens at an address."""
     host, port = address.split(":")
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0
 
 
 def test_it_answers_on_this_machine_only(sandbox: Sandbox):
-    """The address is on 127.0.0.1; behind it is a cluster of one broker with the sandbox's id."""
+    """The address is on 127.0.0.1 and belongs to a cluster of one broker with the sandbox's id."""
     assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
     cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
     assert cluster.cluster_id == sandbox.cluster_id
@@ -87,7 +87,7 @@ def test_it_answers_on_this_machine_only(sandbox: Sandbox):
 
 @NEEDS_TOOL_NAMES
 def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
-    """``run_tool`` runs one of Kafka's commands on the sandbox, with nothing but its own words on stdout."""
+    """``run_tool`` runs one of Kafka's commands on the sandbox; stdout contains only the command's output."""
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 0)
     listed = sandbox.run_tool(CONSUMER_GROUPS, "--list", "--state", "Empty")
@@ -101,7 +101,7 @@ def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
 def test_a_second_one_beside_it(
     sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Two sandboxes are two clusters; settings are Kafka's; a port that is taken meanwhile is given up for another."""
+    """Two sandboxes are two clusters; settings are passed to Kafka; if a port is taken meanwhile, another is used."""
     taken = int(sandbox.bootstrap_servers.split(":")[1])
     choose: Callable[[int], list[int]] = node_module._free_ports
     choices = iter([[taken, *choose(1)], choose(2)])
@@ -119,7 +119,7 @@ def test_a_second_one_beside_it(
 
 
 def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """A Kafka that doesn't start is an error with Kafka's own reason on one line, and leaves nothing."""
+    """If Kafka refuses a setting, the error has Kafka's reason in one line, and nothing remains."""
     with (
         pytest.raises(ClusterUnavailable, match=r"^.*Invalid value -1 for configuration num.partitions.*$"),
         start_sandbox(kafka_jars, java=java, settings={"num.partitions": "-1"}),
@@ -130,7 +130,7 @@ def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJ
 
 @NEEDS_LATE_CLASSES
 def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """What Kafka finds out only as it starts is told, too, with its reason, at once and not at the time-out."""
+    """If Kafka fails while it starts, the error has the reason in one line, at once and not at the time-out."""
     settings = {"authorizer.class.name": "org.example.Missing"}
     with (
         pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
@@ -141,7 +141,7 @@ def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: Kafka
 
 
 def test_a_kafka_that_dies_is_told(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """Who waits for a sandbox learns that Kafka has ended, and with which exit code."""
+    """If Kafka ends, a caller that waits for the sandbox gets an error with the exit code."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.pid, signal.SIGKILL)
         with pytest.raises(ClusterUnavailable, match=r"^Kafka has ended \(exit code -9.*$"):
@@ -151,7 +151,7 @@ def test_a_kafka_that_dies_is_told(java: Java, kafka_jars: KafkaJars, temporary:
 
 @pytest.mark.parametrize("parent", ["", "fork"], indirect=True)
 def test_it_dies_with_its_parent(parent, temporary: Path):
-    """After kill -9 of its parent Kafka, its keeper and its folder go, also when a fork of the parent lives on."""
+    """After kill -9 of the parent, Kafka, its keeper and its folder go, even if a fork of the parent still runs."""
     process, address, java, keeper = parent
     assert answers(address)
     process.kill()
@@ -161,7 +161,7 @@ def test_it_dies_with_its_parent(parent, temporary: Path):
 
 
 def test_ctrl_c_leaves_nothing(parent, temporary: Path):
-    """Ctrl-C, a signal to all of the terminal's processes, ends the parent and all of the sandbox."""
+    """Ctrl-C, which all processes of the terminal get, ends the parent and the sandbox."""
     process, _, java, keeper = parent
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_nothing(parent, temporary: Path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
 def test_it_dies_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """When the keeper is killed, Kafka dies with it; the folder goes when the parent leaves the block."""
+    """If the keeper is killed, Kafka ends too; the folder is deleted when the parent leaves the block."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.kept.pid, signal.SIGKILL)
         until(lambda: gone(sandbox.node.pid))
@@ -183,7 +183,7 @@ def test_it_dies_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: P
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_its_address_and_stops(kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int):
-    """`migrate-groups sandbox` prints one line on stdout, its address; SIGINT and SIGTERM are its end: exit 0."""
+    """`migrate-groups sandbox` prints only its address on stdout; SIGINT and SIGTERM end it with exit 0."""
     with Cli(tmp_path).start("sandbox") as process:
         try:
             assert process.stdout

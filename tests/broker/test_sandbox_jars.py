@@ -1,4 +1,4 @@
-"""What the sandbox needs: Java, and Kafka's jars from a Maven repository that may fail at any point."""
+"""The requirements of the sandbox: Java, and Kafka's jars from a Maven repository that may fail at any point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALL_JARS = [
 
 @pytest.fixture
 def repository() -> Iterator[MavenRepository]:
-    """A Maven repository with a Kafka 9.9.9."""
+    """A Maven repository with Kafka 9.9.9."""
     with kafka_repository() as serving:
         yield serving
 
@@ -50,7 +50,7 @@ def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """Make a ``bin/java`` that says a version, after what the environment made it say."""
+    """Make a ``bin/java`` that prints a version, after the output that the environment asks for."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dversion \"99\"' >&2\necho '{version}' >&2\n")
@@ -60,7 +60,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"'])
 def test_java_that_is_too_old_is_one_line(tmp_path: Path, version: str):
-    """Java before 17 is refused in one line, which says what was found and what to install."""
+    """Java before 17 is refused in one line with the version that was found and what to install."""
     old = fake_java(tmp_path, version)
     with pytest.raises(MissingDependency, match=r"^\S+ is Java (11|8), too old: install Java 17 .*$") as refused:
         find_java({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
@@ -69,13 +69,13 @@ def test_java_that_is_too_old_is_one_line(tmp_path: Path, version: str):
 
 @pytest.mark.parametrize("version", ['openjdk version "17" 2021-09-14', 'openjdk version "25-ea" 2025-09-16'])
 def test_java_on_the_path_is_found(tmp_path: Path, version: str):
-    """Without JAVA_HOME the java on the PATH is used, if it is 17 or later."""
+    """Without JAVA_HOME, the java on the PATH is used if it is version 17 or later."""
     new = fake_java(tmp_path, version)
     assert find_java({"PATH": f"{new.parent}:{os.environ['PATH']}"}).executable == new
 
 
 def test_java_that_is_missing_is_one_line(tmp_path: Path):
-    """No java on the PATH, none in JAVA_HOME or one that says nothing: each is one line that says what to install."""
+    """A missing java (PATH or JAVA_HOME), or one without output, is one line that says what to install."""
     silent = tmp_path / "silent"
     fake_java(silent, "").write_text("#!/bin/sh\n")
     broken = tmp_path / "broken"
@@ -86,7 +86,7 @@ def test_java_that_is_missing_is_one_line(tmp_path: Path):
 
 
 def test_all_of_kafka_is_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
-    """The jars are Kafka's, its tools', and a log that fits; progress ends at all of them; they are fetched once."""
+    """The jars of Kafka, its tools and a matching logger are fetched once, and the progress ends at their number."""
     steps: list[FetchProgress] = []
     kafka = fetch(steps.append)
     assert [jar.name for jar in kafka.jars] == ALL_JARS
@@ -102,7 +102,7 @@ def test_all_of_kafka_is_fetched_once(fetch, repository: MavenRepository, tmp_pa
 
 
 def test_a_damaged_cache_is_fetched_again(fetch):
-    """A jar that was deleted or cut short in the cache is noticed, and Kafka fetched again."""
+    """If a jar in the cache is missing or truncated, Kafka is fetched again."""
     deleted, cut_short, *_ = fetch().jars
     whole = cut_short.read_bytes()
     deleted.unlink()
@@ -112,7 +112,7 @@ def test_a_damaged_cache_is_fetched_again(fetch):
 
 
 def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path: Path):
-    """A download that breaks off is one line that names what is missing; nothing of it is used, what came is kept."""
+    """A broken download is one line that names the missing files; complete files are kept, but not used yet."""
     repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
     with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
         fetch()
@@ -128,7 +128,7 @@ def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path:
 def test_a_description_that_is_missing_is_no_module_without_dependencies(
     fetch, repository: MavenRepository, tmp_path: Path, name: str
 ):
-    """A module whose description the repository can't send fails the fetch: its dependencies would be left out."""
+    """A missing POM fails the fetch, because the module's dependencies would be left out."""
     repository.failing[name] = lambda request, content: request.send_error(503)
     with pytest.raises(ClusterUnavailable, match=name.rpartition("-")[0]):
         fetch()
@@ -136,7 +136,7 @@ def test_a_description_that_is_missing_is_no_module_without_dependencies(
 
 
 def test_a_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository, tmp_path: Path):
-    """A mirror that answers with a page of its own, and success, does not put it among the jars."""
+    """An HTML page of a mirror, sent with status 200, is not used as a jar."""
     page = b"<html>Please log in</html>"
     repository.failing["slf4j-api-1.2.3.jar"] = lambda request, content: send(request, page, len(page))
     with pytest.raises(ClusterUnavailable, match=r"damaged or missing: slf4j-api-1.2.3.jar"):
@@ -145,7 +145,7 @@ def test_a_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository,
 
 
 def test_a_killed_fetch_leaves_nothing_that_is_used(fetch, repository: MavenRepository, tmp_path: Path):
-    """After kill -9 in the middle of a download there is no Kafka in the cache; the next fetch makes one."""
+    """After kill -9 during a download the cache contains no Kafka; the next fetch creates it."""
     stalled, go_on = threading.Event(), threading.Event()
 
     def stall(request: object, content: bytes) -> None:
@@ -168,7 +168,7 @@ def test_a_killed_fetch_leaves_nothing_that_is_used(fetch, repository: MavenRepo
 
 
 def test_two_at_once_fetch_once(fetch, repository: MavenRepository):
-    """Of two fetches at the same time one waits, and finds what the other has fetched."""
+    """Of two fetches at the same time, one waits and uses the files of the other."""
     with ThreadPoolExecutor() as both:
         first, second = both.submit(fetch), both.submit(fetch)
     assert first.result() == second.result()
@@ -176,7 +176,7 @@ def test_two_at_once_fetch_once(fetch, repository: MavenRepository):
 
 
 def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path):
-    """`migrate-groups sandbox` with a mirror that nobody serves: exit 5, one line, nothing that is used later."""
+    """`migrate-groups sandbox` with an unreachable mirror is exit 5 with one line, and leaves no usable files."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         cli = Cli(tmp_path)
@@ -188,7 +188,7 @@ def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path):
 
 
 def test_a_version_that_is_none_is_a_usage_error(java: Java, tmp_path: Path):
-    """A version is a number and never a path; nothing is contacted."""
+    """Text that does not look like a version, such as a path, is refused before any download."""
     for version in ("../4.1.0", "4", "latest"):
         with pytest.raises(UsageError, match="not a version"):
             fetch_jars(java=java, cache=tmp_path, version=version)
@@ -196,7 +196,7 @@ def test_a_version_that_is_none_is_a_usage_error(java: Java, tmp_path: Path):
 
 
 def test_a_distribution_runs(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """An unpacked distribution's jars run a Kafka, also where no class-data archive can be kept."""
+    """Kafka runs with the jars of an unpacked distribution, even if no class-data archive can be kept."""
     (tmp_path / "libs").mkdir()
     for jar in kafka_jars.jars:
         (tmp_path / "libs" / jar.name).symlink_to(jar)
@@ -208,12 +208,12 @@ def test_a_distribution_runs(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
 
 
 def test_a_folder_that_is_no_distribution_is_a_usage_error(tmp_path: Path):
-    """``--kafka-home`` with any other folder is one line and exit 2."""
+    """``--kafka-home`` with another folder is one line and exit 2."""
     assert "libs/kafka_2" in Cli(tmp_path).fails("sandbox", "--kafka-home", tmp_path, code=2)
 
 
 def test_an_archive_that_could_not_be_made_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """A Java that could make no archive is not asked at every start: the empty file stands for that."""
+    """A Java that could not make an archive is not asked again: an empty file records this."""
     jars = dataclasses.replace(kafka_jars, archives=tmp_path)
     (option,) = archive_options(kafka_jars, java=java)
     (tmp_path / Path(option).name).touch()

@@ -1,4 +1,4 @@
-"""Every kind of listener, with the files that Kafka's own tools take; and what goes wrong, said as it is."""
+"""Every kind of listener, with client properties that Kafka's own tools take too, and the errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def topic(secured: Secured):
 
 @pytest.fixture
 def client_properties(here):
-    """Write the file, and return where it is."""
+    """Write the properties file, and return its path."""
 
     def write(properties):
         file = here.folder / "client.properties"
@@ -53,7 +53,7 @@ def client_properties(here):
 def test_both_clients_and_kafkas_tool_take_the_same_file(
     secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
-    """kafka-python writes and confluent-kafka reads it back; Kafka's tool, with the same file, sees the same offset."""
+    """kafka-python writes, confluent-kafka reads back, and Kafka's tool with the same file sees the same offset."""
     caplog.set_level("DEBUG")
     listener, properties = secured.modes()[mode]
     file, address = client_properties(properties), secured.address(listener)
@@ -79,7 +79,7 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
 
 def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     """The second client's process gets its settings through a pipe, not as arguments or in its environment."""
-    monkeypatch.setattr(witness_module, "subprocess", subprocess)  # a cold start: the real one has a command line
+    monkeypatch.setattr(witness_module, "subprocess", subprocess)  # a cold start: its command line is read
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
@@ -93,7 +93,7 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
 
 @pytest.mark.parametrize("given", ["file", "inline"])
 def test_a_key_may_be_encrypted(secured, here, topic, client_properties, given):
-    """With ssl.key.password both clients read it; Kafka's own tool can't on Java 17, with an algorithm of today."""
+    """With ssl.key.password both clients read an encrypted key; Kafka's tool on Java 17 reads no modern algorithm."""
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
@@ -122,7 +122,7 @@ def sasl_ssl(secured: Secured, mechanism: str, password: str | None = None) -> d
 REFUSED = r"the cluster refused User:alice \(%s\): Authentication failed.*; check the --command-config"
 UNTRUSTED = "can't be trusted: unable to get local issuer certificate; check ssl.truststore"
 NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server 127.0.0.1 gave no token: "
-# What goes wrong: the listener, the client's properties, and what is said of it.
+# Wrong configurations: the listener, the client's properties, and the error.
 WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "password": ("SASL_SSL", lambda it: sasl_ssl(it, "PLAIN", "wrong-hidden"), REFUSED % "PLAIN"),
     "password, SCRAM": (
@@ -176,12 +176,12 @@ WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_said_as_it_is(secured, here, client_properties, case):
-    """One line, exit 5, at once and not when the time is over, without a secret."""
+    """Each wrong configuration is exit 5 with one line, at once and not at the time-out, without a secret."""
     listener, properties, said = WRONG[case]
     address = secured.address(listener.removesuffix(" by name"))
     address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
     file = client_properties(properties(secured))
-    # A day: whatever waits for the end of it fails by the time-out of the run.
+    # A time-out of a day, so that a command that waits for it fails by the test's time-out.
     code, out, err = here.outcome(
         "describe", "g", "--bootstrap-server", address, "--command-config", file, "--timeout", "1d"
     )
@@ -193,14 +193,14 @@ def test_what_is_wrong_is_said_as_it_is(secured, here, client_properties, case):
 
 @pytest.fixture
 def hung():
-    """The address of a server that accepts connections and says nothing."""
+    """The address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=20) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
-    """Also in the middle of its TLS handshake, where kafka-python alone waits for ever."""
+    """A hung server ends at the time-out, even in a TLS handshake, in which kafka-python alone waits forever."""
     options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
     code, _, err = here.outcome("describe", "g", *options)
     assert code == 5
@@ -208,14 +208,14 @@ def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
 
 
 def test_servers_that_hang_leave_time_for_the_others(secured, here, hung):
-    """Each bootstrap server has its share of the time, so that one that answers is found among those that do not."""
+    """Each bootstrap server gets a share of the time, so that a working one is found after hung ones."""
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
     code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err
 
 
 def test_a_name_with_signs_that_scram_has_a_meaning_for(secured, here, topic, client_properties):
-    """A user whose name has a comma and an equals sign logs in with both clients."""
+    """A user whose name contains a comma and an equals sign logs in with both clients."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = "a=b,c"
         world.create_scram_user(name, "scram,=hidden")
@@ -230,7 +230,7 @@ def test_a_name_with_signs_that_scram_has_a_meaning_for(secured, here, topic, cl
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_secret_is_in_the_repr_of_a_configuration(secured, mode):
-    """What a traceback or a log could show of the settings has no password, key or token secret."""
+    """The repr of the settings, which a traceback or log may show, has no password, key or token secret."""
     text = properties_text(**secured.modes()[mode][1])
     told = understand(parse_properties(text, "test"))
     shown = repr(ClientConfig(bootstrap_servers="a:1", security=told.security)) + repr(told)

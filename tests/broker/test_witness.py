@@ -1,4 +1,4 @@
-"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT, measured): it is started again once, and no more."""
+"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT): it is restarted once, and not again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.old_group import Old
 
 
 class Crashing(witness._Child):
-    """A real child process, which gets a signal with each of so many first questions."""
+    """A real child process that gets a signal with each of its first questions, one for each entry of ``crashes``."""
 
     crashes: list[int]
 
@@ -28,7 +28,7 @@ class Crashing(witness._Child):
 
 @pytest.fixture
 def crashes(monkeypatch) -> list[int]:
-    """The signals that the next questions to the second client come with."""
+    """The signals for the next questions to the second client."""
     Crashing.crashes = []
     monkeypatch.setattr(witness, "_Child", Crashing)
     return Crashing.crashes
@@ -36,7 +36,7 @@ def crashes(monkeypatch) -> list[int]:
 
 @pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
 def test_a_crash_is_survived(bootstrap_servers, world, crashes, crash):
-    """After a crash between two questions, or with one, the same `SecondClient` answers, from a new process."""
+    """After a crash between or during questions, the same `SecondClient` answers from a new process."""
     partition = TopicPartition(world.create_topic(), 0)
     world.commit("crash", partition, 7)
     with closing(witness.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
@@ -57,7 +57,7 @@ def remarks(here) -> list[str]:
 
 
 def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monkeypatch, bootstrap_servers):
-    """One crash changes nothing: both clients have confirmed."""
+    """After one crash both clients still confirm every offset."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes.append(signal.SIGSEGV)
@@ -69,7 +69,7 @@ def test_a_migration_whose_second_client_crashed_once(here, world, crashes, monk
 
 @pytest.mark.parametrize("required", [False, True])
 def test_what_it_could_not_confirm_is_said(here, world, crashes, monkeypatch, bootstrap_servers, required):
-    """Two crashes with the question: the groups are confirmed by one client only, or not, where both must."""
+    """After two crashes at one question the groups are confirmed by one client only; if both are required, exit 4."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes += [signal.SIGABRT, signal.SIGSEGV]

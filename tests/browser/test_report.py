@@ -1,4 +1,4 @@
-"""report.html as a person sees it: on a phone and on a desk, by day and by night."""
+"""report.html as a person sees it: on a phone and on a desktop, in light and dark colours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PHONE, DESK = 360, 1280
 VIEWS = [(width, scheme) for width in (PHONE, DESK) for scheme in ("light", "dark")]
 FOUND = realistic()
 
-# The relative luminance of what text stands on and in, by WCAG 2: the colours are those that the browser computed.
+# The relative luminance of text and of its background by WCAG 2, from the colours that the browser computed.
 CONTRASTS = """() => {
   const parse = text => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
   const over = (top, below) => below.map((c, i) => i < 3 ? top[i] * top[3] + c * (1 - top[3]) : 1);
@@ -52,7 +52,7 @@ CONTRASTS = """() => {
 def opened(
     browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> Iterator[Page]:
-    """The page as a file in a window; whatever it asks for or complains about is an error."""
+    """Open the page as a file in a window; any request or console message of the page is an error."""
     file = folder / "report.html"
     file.write_text(report_html.report(found), encoding="utf-8")
     with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
@@ -77,7 +77,7 @@ def width_of(page: Page) -> int:
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_the_page_fits_its_window(browser, tmp_path, width, scheme):
-    """Nothing reaches over the edge, folds open, at any width or colours: what is wide scrolls in its own box."""
+    """With open folds the page fits any width and colour scheme; wide content scrolls in its own box."""
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         assert width_of(page) == width
         beyond = page.evaluate(
@@ -93,7 +93,7 @@ def test_the_page_fits_its_window(browser, tmp_path, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_everything_is_there_to_see(browser, tmp_path, width, scheme):
-    """Verdict, totals, hints, counts, worst partitions, a row for each topic, a curve for each group are visible."""
+    """Verdict, totals, hints, counts, worst partitions, a row for each topic and a curve for each group are visible."""
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text(
             re.compile("Broken: 4 partitions did not start where the old group stopped")
@@ -120,7 +120,7 @@ def test_everything_is_there_to_see(browser, tmp_path, width, scheme):
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_bars_are_as_long_as_the_lag(browser, tmp_path, width):
-    """Two bars a topic, each the share of the track that its lag has in the largest of the group; unknown: none."""
+    """Each topic has two bars, scaled to the largest lag of its group; an unknown lag has no bar."""
     most: dict[str | None, int] = {}
     for row in FOUND.summary:
         most[row.group] = max(most.get(row.group, 0), row.lag_before or 0, row.lag_after or 0)
@@ -142,12 +142,12 @@ def test_bars_are_as_long_as_the_lag(browser, tmp_path, width):
         if share is None:
             assert fill is None
         else:
-            # at least two pixels, so that a little lag does not look like none
+            # at least two pixels, so that a small lag is visible
             assert fill == pytest.approx(max(track * share, 2), abs=0.6)
 
 
 def test_curves_go_where_the_lag_went(browser, tmp_path):
-    """A dot for each known moment, as high as its lag and in its place in time; the line has a gap elsewhere."""
+    """Each known moment has a dot at its time and lag; the line has a gap at unknown ones."""
     lags = (40, 10, None, None, 0, 30)
     with opened(browser, tmp_path, reconciliation(topic(), timeline=moments(*lags))) as page:
         line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") or "" for name in ("line", "area", "dots"))
@@ -166,7 +166,7 @@ def test_curves_go_where_the_lag_went(browser, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_can_be_read(browser, tmp_path, scheme):
-    """Text has a contrast of 4.5 or more to what it stands on, bars and lines 3, on a light page and on a dark one."""
+    """Text has a contrast of at least 4.5 to its background, bars and lines of 3, in light and dark colours."""
     every = reconciliation(
         *FOUND.summary,
         topic("more", unexpected=3),
@@ -185,7 +185,7 @@ def test_everything_can_be_read(browser, tmp_path, scheme):
 
 
 def test_who_can_not_see_it_is_told(browser, tmp_path):
-    """Headings in order; tables, boxes and pictures have names, boxes a place for the keyboard, bars their numbers."""
+    """Headings are in order; tables, boxes and pictures have names; boxes take keyboard focus; bars have numbers."""
     with opened(browser, tmp_path, FOUND) as page:
         levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])")
         assert levels[0] == 1
@@ -204,7 +204,7 @@ def test_who_can_not_see_it_is_told(browser, tmp_path):
 
 
 def test_hostile_names_are_only_names(browser, tmp_path):
-    """A group named like a script, a topic of 249 letters, a right-to-left override: shown, not run, and it fits."""
+    """Names with a script, 249 letters or a right-to-left override are shown as text, and the page still fits."""
     script = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     found = reconciliation(
         topic("w" * 249, group=script, missing=1),

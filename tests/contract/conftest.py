@@ -1,4 +1,4 @@
-"""The two clusters that the contract suite runs against: one in memory, one real."""
+"""The two clusters of the contract suite: one in memory, one real."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.in_memory import InMemoryCluster
 
 
 class InMemoryWorld:
-    """Others' deeds on the cluster in memory, with the methods of `BrokerWorld`."""
+    """Deeds of other clients on the cluster in memory, with the methods of `BrokerWorld`."""
 
     def __init__(self) -> None:
         self.writer = self.witness = InMemoryCluster()
@@ -57,7 +57,7 @@ class InMemoryWorld:
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """Others' deeds, with ``world.writer`` and ``world.witness`` under test."""
+    """Deeds of other clients; ``world.writer`` and ``world.witness`` are under test."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return

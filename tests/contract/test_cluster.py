@@ -1,4 +1,4 @@
-"""What every `GroupWriter` and witness does: run against the cluster in memory and against a real broker."""
+"""The behaviour of every `GroupWriter` and second client, in memory and on a real broker."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 
 
 def test_cluster_id_is_stable(world):
-    """The cluster has an id, the same at every question."""
+    """The cluster has an id that stays the same."""
     assert world.writer.cluster_id() == world.writer.cluster_id() != ""
 
 
 def test_group_that_never_existed_is_dead(world):
-    """A group that does not exist is described as Dead, without members, and has committed nothing."""
+    """A group that does not exist is described as Dead, without members, and has no committed offsets."""
     described = world.writer.describe_group("nobody-here")
     assert (described.state, described.exists, described.members) == ("Dead", False, ())
     assert world.writer.all_committed("nobody-here") == {}
 
 
 def test_group_made_by_alter_is_an_empty_consumer_group(world):
-    """A group that is created by writing offsets is classic, Empty, with no protocol type, and may be written again."""
+    """A group that is created by writing offsets is classic, Empty, has no protocol type, and can be written again."""
     topic, group = world.create_topic(), world.name("group")
     world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
     described = world.writer.describe_group(group)
@@ -52,7 +52,7 @@ def test_members_are_seen_with_what_they_hold(world):
 
 
 def test_topics_are_described_and_unknown_ones_left_out(world):
-    """A topic has an id and its partitions; one that does not exist is left out and not created by asking."""
+    """A topic has an id and partitions; a topic that does not exist is omitted, and is not created by the request."""
     topic = world.create_topic(3)
     described = world.writer.describe_topics([topic, "no-such-topic"])
     assert list(described) == [topic]
@@ -63,7 +63,7 @@ def test_topics_are_described_and_unknown_ones_left_out(world):
 
 
 def test_all_topics_are_described(world):
-    """Every topic is among all topics, Kafka's own too, with what may be done with it; a deleted one is not."""
+    """The description of all topics includes Kafka's own, with their permissions; a deleted topic is omitted."""
     topic, other = world.create_topic(), world.create_topic()
     described = world.writer.describe_topics(None)
     assert {topic, other, "__consumer_offsets"} <= described.keys()
@@ -74,7 +74,7 @@ def test_all_topics_are_described(world):
 
 
 def test_permissions_are_told_of_what_exists_and_what_does_not(world):
-    """Where nothing is forbidden, all is permitted: on groups and topics, also on those that do not exist yet."""
+    """Without ACLs every operation is permitted on groups and topics, including those that do not exist yet."""
     topic, group, live = world.create_topic(), world.name("group"), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 1)
     joined = world.join(live, topic)
@@ -86,12 +86,12 @@ def test_permissions_are_told_of_what_exists_and_what_does_not(world):
 
 
 def test_retention_of_offsets_is_told(world):
-    """How long offsets are kept is a setting of the brokers: seven days unless it was changed."""
+    """The retention of offsets is a setting of the brokers; its default is seven days."""
     assert world.writer.offsets_retention() == timedelta(days=7)
 
 
 def test_recreated_topic_has_another_id(world):
-    """A topic that is deleted and created again can be told by its id alone: its leader epoch starts at 0 again."""
+    """A recreated topic has another id; its leader epoch does not show the change, because it starts at 0 again."""
     topic = world.create_topic()
     first = world.writer.describe_topics([topic])[topic].topic_id
     world.delete_topic(topic)
@@ -100,7 +100,7 @@ def test_recreated_topic_has_another_id(world):
 
 
 def test_both_ends_of_the_log(world):
-    """The ends move with what is produced and deleted; a partition that does not exist is left out."""
+    """Log start and log end offset change with produced and deleted records; unknown partitions are omitted."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -112,7 +112,7 @@ def test_both_ends_of_the_log(world):
 
 
 def test_an_end_that_is_known_is_not_asked_for(world):
-    """It is returned as given, with the other one of now; a partition that does not exist is left out all the same."""
+    """A known log end or log start offset is returned as given, the other is read; unknown partitions are omitted."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -131,7 +131,7 @@ def test_an_end_that_is_known_is_not_asked_for(world):
 
 
 def test_an_end_that_no_leader_has_told_is_asked_for(world):
-    """Whoever hands it in may have it from elsewhere; where the start is given, too, nothing is asked at all."""
+    """A given log end offset is read again, unless a leader has returned it or the log start offset is given too."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)
@@ -143,7 +143,7 @@ def test_an_end_that_no_leader_has_told_is_asked_for(world):
 
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])
 def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
-    """What is written is read back as it was, down to the metadata's last character."""
+    """The offset, leader epoch and metadata that are read equal what was written, up to the last character."""
     topic, group = world.create_topic(2), world.name("group")
     wanted = {
         TopicPartition(topic, 0): CommittedOffset(offset=2**62, leader_epoch=0, metadata=metadata),
@@ -156,7 +156,7 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
 
 
 def test_witness_sees_offset_and_epoch(world):
-    """The second client reads the same offsets and epochs, and None where nothing is committed, also above 500."""
+    """The second client reads the same offsets and epochs for 600 partitions, and None without a committed offset."""
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
@@ -169,7 +169,7 @@ def test_witness_sees_offset_and_epoch(world):
 
 
 def test_several_groups_are_written_and_read_at_once(world):
-    """Each has its own answers, from both clients; what is wrong with one of them is none of the others' business."""
+    """Each group has its own answers from both clients; an error in one group does not affect the others."""
     topic, live = world.create_topic(), world.name("live")
     partition, nowhere = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
     joined = world.join(live, topic)
@@ -196,7 +196,7 @@ def test_several_groups_are_written_and_read_at_once(world):
 
 
 def test_groups_are_listed(world):
-    """Every group is listed with the state and type that describing it tells, sorted by name."""
+    """Every group is listed, sorted by name, with the state and type of its description."""
     topic, live, empty = world.create_topic(), world.name("live"), world.name("empty")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -212,7 +212,7 @@ def test_groups_are_listed(world):
 
 
 def test_several_groups_are_described_at_once(world):
-    """As each is described by itself, those that do not exist among them."""
+    """Descriptions of several groups equal those of each group alone, including groups that do not exist."""
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -223,7 +223,7 @@ def test_several_groups_are_described_at_once(world):
 
 
 def test_partition_without_commit_is_none(world):
-    """Nothing committed is None and never a number, for the group's topics and for unknown ones."""
+    """A partition without a committed offset is None, never a number; this includes unknown topics."""
     topic, group = world.create_topic(2), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 7)
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)]
@@ -232,7 +232,7 @@ def test_partition_without_commit_is_none(world):
 
 
 def test_live_group_refuses_every_partition(world):
-    """A group with a member refuses the write with UNKNOWN_MEMBER_ID, and nothing is written."""
+    """A live group refuses every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic)
     partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
@@ -243,7 +243,7 @@ def test_live_group_refuses_every_partition(world):
 
 
 def test_unknown_partition_is_refused_and_the_rest_written(world):
-    """One bad partition does not spoil the others, and does not pass as success."""
+    """A partition that does not exist is refused; the others are written."""
     topic, group = world.create_topic(), world.name("group")
     answers = world.writer.alter_offsets(
         group,
@@ -261,7 +261,7 @@ def test_unknown_partition_is_refused_and_the_rest_written(world):
 
 
 def test_metadata_over_the_limit_is_refused(world):
-    """4,097 bytes of metadata are refused for that partition."""
+    """Metadata of 4,097 bytes is refused for its partition."""
     topic, group = world.create_topic(), world.name("group")
     wanted = {TopicPartition(topic, 0): CommittedOffset(offset=3, metadata="x" * 4097)}
     (answer,) = world.writer.alter_offsets(group, wanted).values()
@@ -269,13 +269,13 @@ def test_metadata_over_the_limit_is_refused(world):
 
 
 def test_negative_offset_and_empty_group_never_reach_the_broker():
-    """A negative offset can't even be said: the new group would apply auto.offset.reset."""
+    """A negative offset is refused when it is made: written, it would make the target group apply auto.offset.reset."""
     with pytest.raises(ValueError, match="never negative"):
         CommittedOffset(offset=-1)
 
 
 def test_empty_group_name_is_refused(world):
-    """An empty group name is an error before any request: kafka-python would write to the group ''."""
+    """An empty group name is refused before any request: kafka-python would write to the group ''."""
     topic = world.create_topic()
     with pytest.raises(ValueError, match="never empty"):
         world.writer.alter_offsets("", {TopicPartition(topic, 0): CommittedOffset(offset=1)})
@@ -283,7 +283,7 @@ def test_empty_group_name_is_refused(world):
 
 
 def test_delete_offsets(world):
-    """Deleted offsets are gone; the others stay."""
+    """Deleted offsets are no longer committed; the others stay."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
@@ -293,7 +293,7 @@ def test_delete_offsets(world):
 
 
 def test_delete_offsets_of_a_subscribed_topic_is_refused(world):
-    """A topic that a member subscribes to keeps its offsets."""
+    """A topic that a member subscribes to keeps its committed offsets."""
     topic, group = world.create_topic(), world.name("group")
     joined = world.join(group, topic)
     (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()

@@ -1,4 +1,4 @@
-"""What every `GroupReader` says of the logs of partitions, and the deletion of groups: in memory and on a broker."""
+"""What every `GroupReader` reads from logs, and the deletion of groups, in memory and on a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def test_each_partition_has_a_time_of_its_own(world):
-    """One look asks each partition for another time."""
+    """One request takes a timestamp for each partition."""
     topic = world.create_topic(2)
     for partition in (0, 1):
         for seconds in range(3):
@@ -29,7 +29,7 @@ def test_each_partition_has_a_time_of_its_own(world):
 
 
 def test_the_first_record_at_or_after_a_time(world):
-    """The first record with the timestamp or a later one; None past the last, and in an empty partition."""
+    """The first record with the timestamp or a later one is found; None after the last one or in an empty log."""
     topic = world.create_topic(2)
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for number in range(3):
@@ -41,7 +41,7 @@ def test_the_first_record_at_or_after_a_time(world):
 
 
 def test_records_out_of_time_order(world):
-    """The first by offset counts: no record of the time or later lies before it, older ones may come after it."""
+    """The first matching record by offset is found; records after it may be older."""
     topic = world.create_topic()
     for seconds in (5, 3, 9, 1, 7):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -53,7 +53,7 @@ def test_records_out_of_time_order(world):
 
 
 def test_deleted_records_are_not_found(world):
-    """A time before the first record that is left finds that one."""
+    """A timestamp before the log start finds the first record of the log."""
     topic = world.create_topic()
     for seconds in range(5):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -64,7 +64,7 @@ def test_deleted_records_are_not_found(world):
 
 
 def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
-    """A partition or topic that does not exist is left out, and not created by asking."""
+    """A partition or topic that does not exist is omitted, and is not created by the request."""
     topic = world.create_topic()
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
     assert world.writer.offsets_at(dict.fromkeys(asked, T)) == {TopicPartition(topic, 0): None}
@@ -72,14 +72,14 @@ def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
 
 
 def test_a_negative_time_is_no_question(world):
-    """-1 and -2 would be the log's ends to a broker, and are never sent."""
+    """A negative timestamp is refused before any request: to a broker, -1 and -2 mean the ends of the log."""
     with pytest.raises(ValueError, match="negative"):
         world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
 @NEEDS_TRANSACTIONS
 def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(world):
-    """A look by time may find an aborted record; no read_committed consumer is handed it, nor a marker."""
+    """The lookup by timestamp may find an aborted record; a read_committed consumer gets neither that nor a marker."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.transact(topic, 0, 2, timestamp=T)
@@ -94,7 +94,7 @@ def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(worl
 
 @NEEDS_TRANSACTIONS
 def test_last_stable_offsets(world):
-    """The log's end, or the first record of a transaction that is open; what does not exist is left out."""
+    """The LSO is the log end offset or the first record of an open transaction; unknown partitions are omitted."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 3)
@@ -110,7 +110,7 @@ def test_last_stable_offsets(world):
 
 @NEEDS_TRANSACTIONS
 def test_only_records_within_the_span_count(world):
-    """Records at or after the end of the span are none of it; each partition has an answer of its own."""
+    """Records at or after the end of the span do not count; each partition has its own answer."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 2)
@@ -125,13 +125,13 @@ def test_only_records_within_the_span_count(world):
 
 @NEEDS_TRANSACTIONS
 def test_the_age_of_the_oldest_record_left(world):
-    """Found by time, whatever lies around the offset: several of one time, a marker, an aborted transaction."""
+    """The age of the oldest unread record is right beside equal timestamps, a marker, or an aborted transaction."""
     topic, group = world.create_topic(5), world.name("group")
     for partition in (0, 1):
         for seconds in (0, 5, 5, 5, 9):
             world.produce(topic, partition, 3, timestamp=T + 1000 * seconds)
     world.transact(topic, 2, 2, timestamp=T)
-    now = round(time.time() * 1000)  # as markers have it
+    now = round(time.time() * 1000)  # markers have the broker's current time
     world.transact(topic, 3, 2, timestamp=now)
     world.transact(topic, 3, 2, timestamp=now, commit=False)
     world.produce(topic, 3, 1, timestamp=now + 60_000)
@@ -146,7 +146,7 @@ def test_the_age_of_the_oldest_record_left(world):
 
 
 def test_deleting_a_group(world):
-    """A group without members is gone with all its offsets; a second time it is not found."""
+    """A group without members is deleted with all its offsets; a second deletion does not find it."""
     topic, group, other = world.create_topic(), world.name("group"), world.name("group")
     for each in (group, other):
         world.writer.alter_offsets(each, {TopicPartition(topic, 0): CommittedOffset(offset=1)})
@@ -159,7 +159,7 @@ def test_deleting_a_group(world):
 
 
 def test_a_group_with_a_member_is_not_deleted(world):
-    """The coordinator refuses, and the offsets stay."""
+    """The coordinator refuses to delete a group with a member, and the offsets stay."""
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 3)
     joined = world.join(group, topic)

@@ -1,4 +1,4 @@
-"""Random sequences of deeds and verbs, on the cluster in memory and on a real broker: both end alike."""
+"""Random sequences of writes and verbs, in memory and on a real broker, have the same results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = 60
 
 
 class Side:
-    """One of the two clusters, with the same names on both."""
+    """One of the two clusters; names are the same on both."""
 
     def __init__(self, writer, topics: list[str], groups: list[str]) -> None:
         self.writer, self.topics, self.groups = writer, topics, groups
@@ -94,7 +94,7 @@ def attempt(side: Side, deed: str, seed: float) -> object:
 @NEEDS_MODEL
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_deeds_have_the_same_end(bootstrap_servers, seed):
-    """Writes, migrations and ways back in random order: answers, verdicts, outcomes and offsets agree at every step."""
+    """Random writes, migrations and ways back have the same answers, verdicts, outcomes and offsets at every step."""
     dice = random.Random(seed)
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with broker_world(bootstrap_servers) as world, closing(KafkaPythonWriter(config)) as writer:

@@ -1,4 +1,4 @@
-"""What end-to-end tests on a real broker share."""
+"""Fixtures of end-to-end tests on a real broker."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tests.support.cli import Cli, CliHere
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Others' deeds on the broker."""
+    """Deeds of other clients on the broker."""
     with broker_world(bootstrap_servers) as deeds:
         yield deeds
 
 
 @pytest.fixture
 def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """The command line, in an empty folder, with the broker's address in the environment."""
+    """The command line in an empty folder, with the broker's address in the environment."""
     return Cli(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
 def here(bootstrap_servers: str, tmp_path: Path, spark) -> CliHere:
-    """The command line in this process, in the same folder: its jobs borrow the shared Spark session.
+    """The command line in this process, in the same folder: its jobs use the shared Spark session.
 
-    A job writes to absolute paths only, since Spark stays in the folder that it was started in.
+    A job writes only to absolute paths, because Spark stays in the folder in which it was started.
     """
     return CliHere(tmp_path, bootstrap_servers)

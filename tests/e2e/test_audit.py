@@ -1,4 +1,4 @@
-"""The hand-over proved from a real broker's offsets topic, on the command line."""
+"""The audit of a hand-over from a real broker's offsets topic, on the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.cli import Cli, CliHere
 
 
 class HandedOver:
-    """A group with three topics of two partitions that `migrate` has split into three groups, one a topic."""
+    """A group with three topics of two partitions that `migrate` has split into three groups, one for each topic."""
 
     def __init__(self, cli: Cli, world) -> None:
         self.world, self.old = world, world.name("big")
@@ -29,7 +29,7 @@ class HandedOver:
             for partition in (0, 1):
                 world.produce(topic, partition, 10)
                 world.commit(self.old, TopicPartition(topic, partition), 4)
-        world.leave(world.join(self.old, self.topics[0]))  # before Kafka 4.0 others are deleted without a record of it
+        world.leave(world.join(self.old, self.topics[0]))  # or Kafka before 4.0 deletes the group without a record
         targets = "".join(
             f"[[target]]\ngroup = '{group}'\ntopics = ['{topic}']\n"
             for group, topic in zip(self.groups, self.topics, strict=True)
@@ -39,7 +39,7 @@ class HandedOver:
         cli("migrate", "split.toml", "--yes")
 
     def consume(self, number: int, records: int, **config: str) -> None:
-        """Have the new group's application process records of its topic, and commit."""
+        """Process records of a topic with its target group's application, and commit."""
         application = self.world.join(self.groups[number], self.topics[number], **config)
         self.world.consume(application, records)
         application.commit(asynchronous=False)
@@ -47,9 +47,9 @@ class HandedOver:
 
 
 def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world, cli, here):
-    """Groups that consume on, and one that has not started yet, are exit 0. Spark starts in a process of its own here.
+    """Target groups that consume on, and one that has not started yet, are exit 0; Spark runs in its own process.
 
-    Once the old group is deleted, a second audit, which only adds to the kept log, is exit 7.
+    Once the source group is deleted, a second audit, which only extends the kept log, is exit 7.
     """
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
@@ -75,7 +75,7 @@ def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world, cli
 
 
 def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstrap_servers, world, cli, here):
-    """A commit of the old group, a new group that starts elsewhere, and one that goes back: those, and exit 6."""
+    """The audit finds exactly a straggler's commit, a target that starts elsewhere, and one that goes back: exit 6."""
     handed = HandedOver(cli, world)
     alpha, beta, gamma = handed.topics
     world.commit(handed.old, TopicPartition(alpha, 1), 7)
@@ -84,7 +84,7 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstra
         admin.delete_group_offsets(handed.groups[1], [TopicPartition(beta, 0)])
     late = world.join(handed.groups[1], beta, **{"auto.offset.reset": "latest"})
     world.consume(late, 6)
-    until(lambda: world.produce(beta, 0, 1) or late.poll(0.5))  # until it is there, "latest" moves on
+    until(lambda: world.produce(beta, 0, 1) or late.poll(0.5))  # until it has its partition, "latest" moves on
     late.commit(asynchronous=False)
     world.leave(late)
     handed.consume(2, 12)
@@ -107,7 +107,7 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstra
 
 
 def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
-    """Where Kafka has compacted the log since, nobody can tell, though all went well: exit 7, never 0."""
+    """If Kafka has compacted the log, the audit can't decide: exit 7, never 0."""
     settings = {"log.roll.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01", "log.cleaner.backoff.ms": "100"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -144,7 +144,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
 
 
 def test_without_a_fence_nothing_is_claimed(tmp_path, world, cli):
-    """A run directory without a fence is exit 7 at once; a receipt of a run that was rolled back is exit 3."""
+    """A run directory without a fence is exit 7 at once; the receipt of a run that was rolled back is exit 3."""
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()

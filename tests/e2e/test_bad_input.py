@@ -1,4 +1,4 @@
-"""Bad input on the command line: one line that says what to do, the right exit code, nothing written."""
+"""Bad input on the command line is one line that says what to do, with the right exit code; nothing is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def closed_port():
-    """A port on which nobody listens."""
+    """A port on which no process listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -62,7 +62,7 @@ def closed_port():
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_usage_and_files_are_exit_2(cli, arguments, complaint):
-    """What can't be used is exit 2 in one line, before anything is contacted, and no file appears."""
+    """Unusable arguments and files are exit 2 with one line, before any connection, and no file is created."""
     before = {path.name: path.read_bytes() for path in cli.folder.iterdir()}
     assert complaint in cli.fails(*arguments, code=2, stdin=f"{HEADER}\n{ROW}\n" if "-" in arguments else "")
     assert {path.name: path.read_bytes() for path in cli.folder.iterdir()} == before
@@ -72,14 +72,14 @@ def test_usage_and_files_are_exit_2(cli, arguments, complaint):
     "command", ["snapshot g -o out.csv", "describe g", "verify g", "apply good.csv --to-group n --yes"]
 )
 def test_nobody_listens_is_exit_5(cli, closed_port, command):
-    """A broker that isn't there, or a wrong port, is exit 5, at once and by address."""
+    """A missing broker or a wrong port is exit 5 at once, with the address."""
     error = cli.fails(*command.split(), "--bootstrap-server", f"127.0.0.1:{closed_port}", code=5)
     assert f"127.0.0.1:{closed_port}: Connection refused" in error
     assert [path.name for path in cli.folder.iterdir()] == ["good.csv"]
 
 
 def test_a_port_that_is_no_broker_is_exit_5_within_the_timeout(cli):
-    """Something that accepts and never answers ends in exit 5 when ``--timeout`` is over."""
+    """A server that accepts connections and never answers is exit 5 at ``--timeout``."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         assert "nothing within 2 s" in cli.fails(
@@ -88,14 +88,14 @@ def test_a_port_that_is_no_broker_is_exit_5_within_the_timeout(cli):
 
 
 def test_a_host_that_does_not_exist_is_exit_5(cli):
-    """A name that doesn't resolve is named."""
+    """A host name that does not resolve is exit 5 and named."""
     assert "no-such-host.invalid:9092" in cli.fails(
         "describe", "g", "--bootstrap-server", "no-such-host.invalid:9092", code=5
     )
 
 
 def test_unreadable_file_is_exit_2(cli):
-    """A file that is no text, and one that was cut short, are refused by name."""
+    """A file that is not text or is truncated is refused by name."""
     (cli.folder / "noise.csv").write_bytes(bytes(range(256)))
     (cli.folder / "cut.csv").write_text(f"{HEADER}\n{ROW[:-3]}")
     (cli.folder / "cut.parquet").write_bytes(b"PAR1 and no more")
@@ -105,14 +105,14 @@ def test_unreadable_file_is_exit_2(cli):
 
 
 def test_unknown_options_and_missing_ones_are_exit_2(cli):
-    """The parser's own complaints are exit 2 as well."""
+    """Errors of the option parser are exit 2."""
     assert "No such option" in cli("filter", "good.csv", "--topics", "t", "-o", "out.csv", code=2).stderr
     assert "--bootstrap-server" in cli("describe", "g", code=2).stderr
     assert "No such command" in cli("snapshoot", code=2).stderr
 
 
 def test_an_existing_file_is_replaced_with_force_alone(cli):
-    """``--force`` replaces an output file; nothing else does."""
+    """Only ``--force`` replaces an output file."""
     (cli.folder / "out.csv").write_text("precious\n")
     assert "--force" in cli.fails("filter", "good.csv", "-o", "out.csv", code=2)
     assert (cli.folder / "out.csv").read_text() == "precious\n"
@@ -127,7 +127,7 @@ def test_version_and_help(cli):
 
 
 def test_a_group_name_that_no_request_holds(bootstrap_servers, tmp_path):
-    """40,000 characters are refused by what every command asks first; no error goes on for pages."""
+    """Every command refuses a group name of 40,000 bytes with a short error."""
     cli = Cli(tmp_path, bootstrap_servers)
     for arguments in (["describe"], ["snapshot", "-o", "x.csv"], ["delete", "--yes"], ["verify"]):
         refused = cli.fails(arguments[0], "x" * 40_000, *arguments[1:], code=2)

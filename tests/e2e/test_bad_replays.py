@@ -1,4 +1,4 @@
-"""Bad input to rewind, watch and delete: one line that says what to do, the right exit code, nothing written."""
+"""Bad input to rewind, watch and delete: one line that says what to do, the right exit code; nothing is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = ["--topic", "t"]
 
 @pytest.fixture
 def cli(tmp_path: Path) -> CliHere:
-    """The command line with an address where nobody listens, beside a good snapshot and one for Kafka's tool."""
+    """The command line with an address where no process listens, a good snapshot, and a file for Kafka's tool."""
     (tmp_path / "good.csv").write_text(SNAPSHOT)
     (tmp_path / "reset.csv").write_text("t,0,5\n")
     return CliHere(tmp_path, "127.0.0.1:1")
@@ -65,7 +65,7 @@ def cli(tmp_path: Path) -> CliHere:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_rewind_without_one_meaning_is_exit_2(cli, arguments, complaint):
-    """Before anything is contacted, and no file appears."""
+    """Options without exactly one meaning are exit 2 before any connection, and no file is created."""
     assert complaint in cli.fails("rewind", *arguments, "-o", "out.csv", code=2)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
@@ -86,7 +86,7 @@ def test_rewind_without_one_meaning_is_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_other_commands_of_a_replay_are_exit_2(cli, arguments, complaint):
-    """What can't be used is said in one line."""
+    """Unusable arguments of the other commands are exit 2 with one line."""
     assert complaint in cli.fails(*arguments, code=2)
     assert (cli.folder / "good.csv").read_text() == SNAPSHOT
 
@@ -102,7 +102,7 @@ def test_other_commands_of_a_replay_are_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_the_parsers_own_complaints_are_exit_2(cli, arguments, complaint):
-    """Numbers that are none, a negative offset, a word that is no choice, and nowhere to write: each is named."""
+    """The parser names invalid numbers, negative offsets, unknown choices and a missing output file."""
     assert complaint in cli("rewind", *SOURCE, *arguments, code=2).stderr
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
@@ -111,6 +111,6 @@ def test_the_parsers_own_complaints_are_exit_2(cli, arguments, complaint):
     "command", ["rewind good.csv --to-earliest -o out.csv", "watch g --until good.csv", "watch g", "delete g --yes"]
 )
 def test_nobody_listens_is_exit_5(cli, command):
-    """A broker that isn't there is exit 5, and no file appears."""
+    """A missing broker is exit 5, and no file is created."""
     assert "Connection refused" in cli.fails(*command.split(), code=5)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]

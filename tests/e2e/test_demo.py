@@ -1,4 +1,4 @@
-"""The demo, run as a newcomer runs it."""
+"""The demo, run as a new user runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.cli import Cli, CliHere
 
 
 def test_demo_counts_every_record(tmp_path):
-    """The demo ends with nothing skipped and nothing twice, while the naive way processes records twice."""
+    """The demo skips no record and processes none twice; the naive way processes records twice."""
     demo = Cli(tmp_path)
     done = demo("demo", seconds=300)
     counts = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", done.stdout)
@@ -26,7 +26,7 @@ def test_demo_counts_every_record(tmp_path):
 
 
 def test_demo_leaves_other_peoples_folders_alone(tmp_path):
-    """A demo-out that no demo made is not touched."""
+    """A folder demo-out with files that are not the demo's is not changed."""
     (tmp_path / "demo-out").mkdir()
     (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
     assert "not an earlier demo's" in CliHere(tmp_path).fails("demo", code=2)

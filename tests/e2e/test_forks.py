@@ -1,4 +1,4 @@
-"""A process that is forked for a test is what a started one is: `forks.Popen` against ``subprocess.Popen``."""
+"""A process that is forked for a test behaves like a started one: `forks.Popen` against ``subprocess.Popen``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def start(popen: type, folder: Path, code: str, **options: object) -> subprocess
 
 
 def test_it_begins_as_a_started_one(tmp_path, monkeypatch):
-    """Arguments, environment, folder, signals, streams and open descriptors are the same, and what it says comes."""
+    """Arguments, environment, folder, signals, streams, open descriptors and output are the same."""
     monkeypatch.setenv("HERE", "not there")
     environment = {**os.environ, "THERE": "größe", "TMPDIR": str(tmp_path)}
     del environment["HERE"]
@@ -72,7 +72,7 @@ def test_it_begins_as_a_started_one(tmp_path, monkeypatch):
 
 
 def test_descriptors_are_handed_over_by_number(tmp_path):
-    """``pass_fds`` are there under their own numbers, and no other is."""
+    """The descriptors of ``pass_fds`` keep their numbers, and no others are open."""
     reader, writer = os.pipe()
     code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
     with start(forks.Popen, tmp_path, code, pass_fds=[writer]) as process:
@@ -85,7 +85,7 @@ def test_descriptors_are_handed_over_by_number(tmp_path):
 
 @pytest.mark.parametrize("code", ENDS)
 def test_it_ends_as_a_started_one(tmp_path, code):
-    """The exit code, or the signal, and what is said of it are Python's."""
+    """The exit code or signal, and the message, are the same as Python's."""
     ends = []
     for popen in (subprocess.Popen, forks.Popen):
         with start(popen, tmp_path, code) as process:
@@ -96,7 +96,7 @@ def test_it_ends_as_a_started_one(tmp_path, code):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_signal_reaches_it(tmp_path, number):
-    """It is a process of its own: the signal ends it and nothing else."""
+    """A signal ends the process that gets it and no other."""
     with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
         for each in (other, process):
             assert each.stdout is not None
@@ -111,13 +111,13 @@ def test_a_signal_reaches_it(tmp_path, number):
 
 
 def test_an_environment_that_python_starts_differently_with_is_refused(tmp_path):
-    """What Python reads as it starts can't be changed afterwards."""
+    """Variables that Python reads at its start can't be changed in a fork, and are refused."""
     with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
 
 
 def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
-    """The server goes on with the next one."""
+    """A caller that ends in the middle of its request does not stop the server."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.connect(forks.address())
         caller.sendall(b'{"module":')
@@ -127,7 +127,7 @@ def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 def test_the_server_has_one_thread_and_leaves_nothing(tmp_path):
-    """Who has threads must not fork. What a server has forked ends with it."""
+    """The server has one thread, because forks copy one thread only; its forked processes end with it."""
     server = forks._Server()
     pid = server._process.pid
     assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1

@@ -1,4 +1,4 @@
-"""Lag over time from a real broker's offsets topic, on the command line."""
+"""Lag over time, from a real broker's offsets topic, on the command line."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.cli import CliHere
 
 
 def second_later() -> float:
-    """Wait until a whole second has begun and is a little over; return the time."""
+    """Wait until shortly after the start of the next whole second; return the time."""
     begun = math.ceil(time.time())
     until(lambda: time.time() > begun + 0.2)
     return time.time()
 
 
 def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
-    """What a group had left at each second, though nobody looked; a second run adds to the log, and has all groups."""
+    """The history has the lag at each second without a snapshot; a second run extends the log, and has all groups."""
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 10)
@@ -69,7 +69,7 @@ def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
 
 
 def test_what_goes_with_history_and_what_does_not(tmp_path, bootstrap_servers):
-    """Half a question is exit 2 before anything is asked."""
+    """Options that need each other are exit 2 before any connection."""
     cli = CliHere(tmp_path, bootstrap_servers)
     (tmp_path / "there").mkdir()
     history = ("audit", "--history", "--log", "log", "-o", "out")

@@ -1,4 +1,4 @@
-"""A group moved to a new name, and a part of its topics to another, all in Python: what scripts around CSVs do."""
+"""A group moved to a new name, and a part of its topics to another group, in Python: a replacement for CSV scripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLOCK = SystemClock()
 
 @pytest.fixture
 def clients(bootstrap_servers):
-    """The client that writes, and the second one that reads back."""
+    """The client that writes, and the second client that reads back."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(SecondClient(config)) as witness, closing(KafkaPythonWriter(config)) as writer:
         yield writer, witness
@@ -34,7 +34,7 @@ def clients(bootstrap_servers):
 
 @pytest.fixture
 def old_group(world):
-    """A stopped group on three topics, in the middle of each partition: (group, topics)."""
+    """A stopped group on three topics with a committed offset in the middle of each partition: (group, topics)."""
     group = world.name("old")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("profiles", "messages", "events")]
     for number, topic in enumerate(topics):
@@ -45,7 +45,7 @@ def old_group(world):
 
 
 def move(clients, taken: Snapshot, new: str) -> Execution:
-    """Write a snapshot of a stopped group to a new one."""
+    """Write a stopped group's snapshot to a target group."""
     writer, witness = clients
     named = name_groups(taken, [new], fan_out=False, restore=False)
     shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
@@ -56,18 +56,18 @@ def move(clients, taken: Snapshot, new: str) -> Execution:
 
 
 def stands_at(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:
-    """Return what must be the same in the old and the new group, its lag included."""
+    """Return the values that must be equal in both groups, including the lag."""
     return row.topic, row.partition, row.offset, row.leader_epoch, row.metadata, row.lag
 
 
 def compared(clients, old: Snapshot, new: str) -> None:
-    """Assert that the new group stands where the old one did, in every partition, and nowhere else."""
+    """Assert that the target group has the source group's offset for every partition, and no other offsets."""
     now = take_snapshot(clients[0], [new], CLOCK)
     assert [stands_at(row) for row in now.rows()] == [stands_at(row) for row in old.rows()]
 
 
 def test_everything_in_a_group_moves_to_a_new_one(clients, world, old_group):
-    """After the stop is proved: every offset, epoch and metadata, confirmed by both clients; the old group stays."""
+    """Every offset, epoch and metadata is moved after the proof of the stop; the source group keeps its own."""
     group, _ = old_group
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5))
     taken = take_snapshot(clients[0], [group], CLOCK)
@@ -78,7 +78,7 @@ def test_everything_in_a_group_moves_to_a_new_one(clients, world, old_group):
 
 
 def test_some_topics_of_a_live_group_move_to_a_new_one(clients, world, old_group):
-    """By topic, while the old group consumes the others: only those partitions, and only they, are in the new group."""
+    """By topic, while the source group consumes the other topics, only the moved partitions are in the target group."""
     group, (kept, *moved) = old_group
     world.join(group, kept)
     patterns = [TopicPattern(topic) for topic in moved]

@@ -1,4 +1,4 @@
-"""A consumer wrote Formula 1 telemetry to a store that failed for an hour; a dormant group brings the hour back."""
+"""A consumer wrote Formula 1 telemetry to a store that failed for an hour; a replay group brings this hour back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PARTITIONS, MINUTES = 3, 180
 
 @pytest.fixture
 def race(world):
-    """A topic with a record a minute and partition over three hours, and a live group near its end.
+    """A topic with three hours of records, one a minute in each partition, and a live group near its log end.
 
-    Yields topic, live group, and when the store failed, in milliseconds since 1970: an hour ago.
+    Yields the topic, the live group, and the time when the store failed (an hour ago, in milliseconds since 1970).
     """
     topic, live = world.create_topic(PARTITIONS), world.name("telemetry")
     now = int(time.time() * 1000)
     for partition in range(PARTITIONS):
-        # Half a minute off the hour: the span is counted from when the command runs.
+        # Half a minute off the hour, because the duration is counted from the time when the command runs.
         world.produce_in_order(
             topic,
             partition,
@@ -41,13 +41,13 @@ def values(topic: str, minutes: range) -> set[str]:
 
 
 def standing(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
-    """Return the group's members, offsets and lag as describe shows them, and its offsets by another path."""
+    """Return the group's members, offsets and lag from describe, and its offsets from another client."""
     return cli("describe", group).stdout, world.committed(group)
 
 
 @pytest.mark.parametrize("target", ["--by-duration", "--to-datetime"])
 def test_exactly_the_lost_hour_comes_back(cli, world, race, target):
-    """The store gets each lost record once and no other; the live group's members, offsets and lag stay as they are."""
+    """The store gets each lost record once and no other; the live group's members, offsets and lag stay the same."""
     topic, live, failed_at = race
     store = values(topic, range(61, MINUTES + 1))  # the last hour's writes were lost
     before = standing(cli, world, live)

@@ -1,4 +1,4 @@
-"""An installation without the extra ``spark``: what needs it says so in one line, before any work."""
+"""Without the extra ``spark``, a command that needs it reports this in one line before any work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.cli import CliHere
     ids=" ".join,
 )
 def test_a_command_that_needs_the_extra_says_how_to_have_it(tmp_path, monkeypatch, missing, arguments):
-    """No traceback, nothing written, and the command that installs it wherever this package came from."""
+    """The error has no traceback and gives the command that installs the extra; nothing is written."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == missing else found(name, *more)

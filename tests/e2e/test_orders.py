@@ -1,4 +1,4 @@
-"""Orders from a time on, for two kafka-python consumers: the offsets are in a file, not in the consumers' code."""
+"""Orders from a certain time on for two kafka-python consumers: the offsets come from a file, not from their code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def order(faker: Faker, placed: datetime) -> dict[str, str]:
 
 
 class Shop:
-    """Produces orders as JSON, each with the time at which it was placed."""
+    """Produces orders as JSON, with the time of each order."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
@@ -53,7 +53,7 @@ class Shop:
 
 @pytest.fixture
 def shop(world):
-    """Orders around the time in partition 0, and of before alone in partition 1; (shop, topic, ids since the time)."""
+    """Partition 0 has orders around the time, partition 1 only earlier ones: (shop, topic, ids since the time)."""
     topic = world.create_topic(2, topic=world.name("orders"), **{"retention.ms": "-1"})
     made = Shop(world.bootstrap_servers, topic)
     since = []
@@ -66,17 +66,17 @@ def shop(world):
 
 
 def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
-    """Return a consumer that subscribes, commits by itself only when it is told to, and sets no offset."""
+    """Return a consumer that subscribes, has no auto-commit, and sets no offset."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
     made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
-    # kafka-python 3.0.12 assigns a topic that it does not know yet to nobody.
+    # kafka-python 3.0.12 does not assign a topic that it does not know yet.
     made.partitions_for_topic(topic)
     made.subscribe([topic])
     return made
 
 
 def test_orders_since_a_local_time(cli, world, shop):
-    """Two consumers under dynamic assignment get the orders since then once; past the end of a partition, new ones."""
+    """Two consumers with dynamic assignment get each order since the time once, and new ones where there is none."""
     sells, topic, since = shop
     group = world.name("since")
     said = cli("rewind", "--topic", topic, "--to-datetime", NAIVE, "--timezone", ZONE, "-o", "offsets.csv").stderr

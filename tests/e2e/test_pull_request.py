@@ -1,4 +1,4 @@
-"""The pull-request workflow that README gives: its shell lines, as GitHub runs them, on a real broker."""
+"""The pull-request workflow from the README: its shell lines run on a real broker as GitHub runs them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def blocks(language: str) -> list[str]:
 
 
 class Step(NamedTuple):
-    """A step of a workflow that runs shell lines; ``always``: also after a step that failed."""
+    """A step of a workflow with shell lines. ``always``: it runs also after a failed step."""
 
     lines: str
     always: bool
 
 
 def steps() -> list[Step]:
-    """Return the steps of README's workflow that run shell lines, in their order."""
+    """Return the steps of the README's workflow that run shell lines, in order."""
     (workflow,) = blocks("yaml")
     found = []
     for item in re.split(r"^ {6}- ", workflow.partition("    steps:\n")[2], flags=re.M)[1:]:
@@ -54,7 +54,7 @@ def steps() -> list[Step]:
 
 
 class Runner:
-    """A machine that runs workflows: migrate-groups is installed on it, gh and pip only say what they were asked."""
+    """A machine that runs workflows, with migrate-groups, and with a gh and a pip that only record their calls."""
 
     def __init__(self, folder: Path, bootstrap_servers: str) -> None:
         self.folder, tools = folder / "checkout", folder / "tools"
@@ -77,7 +77,7 @@ call = {{"arguments": sys.argv, "body": "".join(each.read_text() for each in fil
         self._environment["PATH"] = f"{tools}:{self._environment['PATH']}"
 
     def shell(self, lines: str) -> tuple[int, str]:
-        """Run lines as GitHub runs those of a step, and return the exit code and what was said."""
+        """Run lines as GitHub runs those of a step; return the exit code and the output."""
         command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", lines]
         done = subprocess.run(
             command,
@@ -91,7 +91,7 @@ call = {{"arguments": sys.argv, "body": "".join(each.read_text() for each in fil
         return done.returncode, done.stdout + done.stderr
 
     def workflow(self) -> tuple[int, str]:
-        """Run README's workflow; return the exit code of the first step that fails, and what all of them said."""
+        """Run the README's workflow; return the exit code of the first step that fails, and the output of all steps."""
         code, said = 0, ""
         for step in steps():
             if code == 0 or step.always:
@@ -100,14 +100,14 @@ call = {{"arguments": sys.argv, "body": "".join(each.read_text() for each in fil
         return code, said
 
     def asked(self, tool: str) -> list[tuple[list[str], str]]:
-        """Return the arguments of each call of a tool, and the text of the Markdown files among them."""
+        """Return the arguments of each call of a tool, with the text of its Markdown files."""
         calls = [json.loads(path.read_text()) for path in sorted(self._asked.iterdir())]
         return [(call["arguments"][1:], call["body"]) for call in calls if Path(call["arguments"][0]).name == tool]
 
 
 @pytest.fixture
 def world(bootstrap_servers):
-    """Others' deeds on the broker."""
+    """Deeds of other clients on the broker."""
     with broker_world(bootstrap_servers) as deeds:
         yield deeds
 
@@ -119,7 +119,7 @@ def runner(bootstrap_servers, tmp_path) -> Runner:
 
 
 class Review:
-    """A group with commits on two topics, and a checkout with the split.toml that gives both to new groups."""
+    """A group with committed offsets for two topics, and a checkout with a split.toml for two target groups."""
 
     def __init__(self, runner: Runner, world) -> None:
         self.world, self.old = world, world.name("big")
@@ -144,13 +144,13 @@ class Review:
         )
 
     def committed(self) -> dict[TopicPartition, int]:
-        """Return what the new groups have committed."""
+        """Return the committed offsets of the target groups."""
         return self.world.committed(f"{self.old}-billing") | self.world.committed(f"{self.old}-search")
 
 
 @pytest.fixture
 def review(runner, world) -> Review:
-    """What the pull request is about."""
+    """The group and the checkout that the pull request is about."""
     return Review(runner, world)
 
 
@@ -158,7 +158,7 @@ CUT_OVER, AS_REVIEWED = range(2)
 
 
 def test_a_live_group_is_reviewed_and_cut_over_as_approved(runner, review, world):
-    """The comment shows the plan, green and pending; the cut-over takes the approved intent and the stop's offsets."""
+    """The comment shows a pending plan that passes; the cut-over takes the approved intent and the last offsets."""
     member = world.join(review.old, review.pay, review.find)
     code, said = runner.workflow()
     assert code == 0, said
@@ -179,7 +179,7 @@ def test_a_live_group_is_reviewed_and_cut_over_as_approved(runner, review, world
 
 
 def test_a_stopped_group_is_applied_as_reviewed(runner, review, world):
-    """What the pull request showed is what is written, to the offset, and the receipt stands beside the plan."""
+    """The offsets that the pull request showed are written, and the receipt is next to the plan."""
     code, said = runner.workflow()
     assert code == 0, said
     plan = json.loads((runner.folder / "plan.json").read_text())
@@ -197,7 +197,7 @@ def test_a_stopped_group_is_applied_as_reviewed(runner, review, world):
 
 
 def test_a_plan_that_went_stale_after_the_review_is_refused(runner, review, world):
-    """The old group moved, a target got an offset, records were deleted: each partition is named, nothing written."""
+    """After moved offsets, a changed target or deleted records the plan is refused by partition; nothing is written."""
     assert runner.workflow()[0] == 0
     world.commit(review.old, TopicPartition(review.pay, 0), 8)
     world.commit(f"{review.old}-billing", TopicPartition(review.pay, 1), 2)
@@ -212,7 +212,7 @@ def test_a_plan_that_went_stale_after_the_review_is_refused(runner, review, worl
 
 
 def test_a_refused_plan_fails_the_job_and_is_commented_all_the_same(runner, review, world):
-    """A check that refuses: exit 3, and the comment says which and why."""
+    """A refused check is exit 3, and the comment names the check and the reason."""
     world.commit(f"{review.old}-search", TopicPartition(review.find, 0), 7)
     code, said = runner.workflow()
     assert code == 3, said
@@ -222,7 +222,7 @@ def test_a_refused_plan_fails_the_job_and_is_commented_all_the_same(runner, revi
 
 
 def test_without_a_cluster_there_is_no_comment(tmp_path):
-    """Nothing to say is no comment: the job fails with what went wrong."""
+    """Without a cluster the job fails with the error, and there is no comment."""
     runner = Runner(tmp_path, "127.0.0.1:1")
     (runner.folder / "split.toml").write_text('source = "a"\n[[target]]\ngroup = "b"\ntopics = ["t"]\n')
     code, said = runner.workflow()
@@ -231,7 +231,7 @@ def test_without_a_cluster_there_is_no_comment(tmp_path):
 
 
 def test_a_plan_is_taken_from_a_pipe(runner, review):
-    """``apply -`` takes a plan on stdin as well; the receipt's place must be said then."""
+    """``apply -`` takes a plan from stdin; the path of the receipt must be given then."""
     assert runner.workflow()[0] == 0
     code, said = runner.shell("migrate-groups apply - --yes < plan.json")
     assert (code, "--receipt" in said) == (2, True)
@@ -241,14 +241,14 @@ def test_a_plan_is_taken_from_a_pipe(runner, review):
 
 
 def test_a_dry_run_has_no_way_to_write(bootstrap_servers):
-    """What a dry run is handed has every method of `GroupReader`, and none that writes."""
+    """The reader of a dry run has every method of `GroupReader`, and no method that writes."""
     with open_reader(Connection(bootstrap_servers, None, None, "20s")) as reader:
         there = {name for name in dir(GroupWriter) if not name.startswith("_") and hasattr(reader, name)}
     assert there == {name for name in dir(GroupReader) if not name.startswith("_")}
 
 
 def test_the_workflow_says_where_its_values_come_from():
-    """Every variable that the shell lines use is set in the workflow, and nothing is put into them by text."""
+    """The workflow sets every variable that the shell lines use, and inserts no text into the lines."""
     (workflow,) = blocks("yaml")
     lines = "".join(step.lines for step in steps())
     assert set(re.findall(r"\$(\w+)", lines)) == {"PULL_REQUEST"}

@@ -1,4 +1,4 @@
-"""The Python API as docs/python.md shows it, on a real broker."""
+"""The examples of the Python API in docs/python.md, on a real broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read
 
 @pytest.fixture
 def orders(world) -> dict[str, str]:
-    """A stopped group on two topics of two partitions each, under names of its own: by the names of the docs."""
+    """A stopped group on two topics of two partitions; its unique names are mapped from the names in the docs."""
     names = {name: world.name(name) for name in ("orders", "payments", "search")}
     for topic in ("payments", "search"):
         world.create_topic(2, topic=names[topic])
@@ -30,7 +30,7 @@ def orders(world) -> dict[str, str]:
 
 
 def test_the_examples_run_one_after_the_other(orders, world, bootstrap_servers, tmp_path, monkeypatch, capsys):
-    """Each block goes on from those before it; the hand-over is confirmed, rolled back, and a replay group made."""
+    """Each block continues the previous ones: a confirmed hand-over, its rollback, and a replay group."""
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     said = []
@@ -52,7 +52,7 @@ def test_the_examples_run_one_after_the_other(orders, world, bootstrap_servers, 
 
 
 def test_a_group_that_lives_is_refused_with_nothing_written(orders, world, bootstrap_servers, tmp_path):
-    """The same checks as the command's: a member of the source group, and a plan that has gone stale."""
+    """The API makes the same checks as the command: it refuses a member of the source group, and a stale plan."""
     taken_over = f"{orders['orders']}-new"
     with migrate_groups.connect(bootstrap_servers, timeout=20) as cluster:
         taken = cluster.snapshot(orders["orders"])
@@ -71,7 +71,7 @@ def test_a_group_that_lives_is_refused_with_nothing_written(orders, world, boots
 
 
 def test_the_import_loads_nothing_heavy():
-    """Neither a client nor pyarrow nor Spark; a name that is not offered is an AttributeError."""
+    """The import loads no large dependency; an unknown name is an AttributeError."""
     code = (
         "import sys, migrate_groups as m\n"
         "heavy = {'kafka', 'confluent_kafka', 'pyarrow', 'pyspark', 'msgspec', 'typer', 'rich'} & {*sys.modules}\n"
@@ -82,5 +82,5 @@ def test_the_import_loads_nothing_heavy():
 
 
 def test_every_offered_name_is_there():
-    """Each name of ``__all__`` can be had."""
+    """Each name of ``__all__`` can be imported."""
     assert all(getattr(migrate_groups, name) is not None for name in migrate_groups.__all__)

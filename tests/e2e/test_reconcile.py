@@ -20,9 +20,9 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
 def test_clean_hand_over_and_a_planted_gap(tmp_path, world, cli, here):
-    """A hand-over is exact, exit 0, from the split file and from the raw snapshot with --spec; a replay is exit 6.
+    """A hand-over is exact (exit 0) from the split file and from the raw snapshot with --spec; a replay is exit 6.
 
-    Spark starts in a process of its own once, and in an empty folder.
+    Spark starts once in a process of its own, in an empty folder.
     """
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
@@ -57,7 +57,7 @@ def test_clean_hand_over_and_a_planted_gap(tmp_path, world, cli, here):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes a process has started")
 def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
-    """One line, exit 130, and the JVM is gone: PySpark would have left it behind."""
+    """SIGTERM while Spark starts is one line and exit 130; the JVM ends, although PySpark would leave it running."""
     cli = Connected(tmp_path, monkeypatch)
     with running(cli, "reconcile", "split.csv", "split.csv") as process:
         children = until(lambda: children_of(process.pid))
@@ -68,7 +68,7 @@ def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
 
 
 def test_lag_as_time_before_and_after(world, cli, here):
-    """`snapshot --time-lag` on both sides of a hand-over: reconcile shows the largest of each, describe each."""
+    """With `snapshot --time-lag` on both sides, reconcile shows the largest time lag of each, and describe each one."""
     topic, group = world.create_topic(2), world.name("aged")
     now = round(time.time() * 1000)
     for hours, partition in ((30, 0), (3, 0), (2, 0), (1, 1)):
@@ -90,7 +90,7 @@ def test_lag_as_time_before_and_after(world, cli, here):
 
 
 def test_a_run_directory_is_all_that_is_needed(tmp_path, world, cli, here):
-    """Migrate keeps what was before and right after: exact, also where it set an offset on purpose; or a later file."""
+    """A run directory has the snapshots from before and right after; a later snapshot can replace the second one."""
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -124,14 +124,14 @@ def test_a_run_directory_is_all_that_is_needed(tmp_path, world, cli, here):
 
 
 def test_one_side_alone_is_exit_2(tmp_path):
-    """A path alone that is no run directory, and none at all."""
+    """One path that is not a run directory, or no path, is exit 2."""
     cli = CliHere(tmp_path)
     for arguments in ([], ["before.csv"], ["--before", "a.csv"], ["--after", "a.csv"]):
         assert "name BEFORE and AFTER" in cli.fails("reconcile", *arguments, code=2)
 
 
 def test_missing_and_malformed_files_are_exit_2(tmp_path, spark):
-    """A file that isn't there, or is no snapshot, is named in one line."""
+    """A file that is missing or not a snapshot is named in one line."""
     cli = CliHere(tmp_path)
     (tmp_path / "bad.csv").write_text("what,is,this\n1,2,3\n")
     assert "missing.csv" in cli.fails("reconcile", "missing.csv", "bad.csv", code=2)

@@ -1,7 +1,7 @@
-"""A replay group beside the live one, as a published Go service does it, and without what is wrong with that.
+"""A replay group beside the live group, as in a published Go service, but without that service's defect.
 
-The Go service resets its offsets to a timestamp whenever partitions are assigned to it: every rebalance replays
-everything once more. Here the offsets are set once, in the coordinator, before anybody joins.
+The Go service resets its offsets to a timestamp whenever partitions are assigned to it, so that every rebalance replays
+all records again. Here the offsets are set once, in the coordinator, before any member joins.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ OnAssign = Callable[[confluent_kafka.Consumer, list[confluent_kafka.TopicPartiti
 
 
 def as_committed(consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-    """Begin where the group has committed, as every client does by itself."""
+    """Start at the committed offsets, as every client does by default."""
     consumer.assign(partitions)
 
 
 def reset_to_timestamp(consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-    """Begin at the timestamp, as the Go sample does in its callback of ``AssignedPartitions``."""
+    """Start at the timestamp, as the Go sample does in its callback of ``AssignedPartitions``."""
     asked = [confluent_kafka.TopicPartition(each.topic, each.partition, T) for each in partitions]
     consumer.assign(consumer.offsets_for_times(asked, 30))
 
 
 @dataclass
 class Replay:
-    """Members of a group that come and go, each record committed before the next; what was delivered, how often."""
+    """Changing members of a group that commit each record before the next, and the delivery count of each record."""
 
     world: BrokerWorld
     group: str
@@ -49,19 +49,19 @@ class Replay:
     rebalances: int = 0
 
     def join(self) -> None:
-        """Add a member, and go on until everybody has partitions again."""
+        """Add a member, and poll until every member has partitions."""
         self.members.append(self.world.consumer(self.group, **{"heartbeat.interval.ms": 200}))
         rebalances = self.rebalances
         self.members[-1].subscribe([self.topic], on_assign=self._assigned)
         self._step_until(lambda: self.rebalances > rebalances and self._settled())
 
     def leave(self, number: int) -> None:
-        """Take a member out, and go on until the others have its partitions."""
+        """Remove a member, and poll until the others have its partitions."""
         self.world.leave(self.members.pop(number))
         self._step_until(self._settled)
 
     def step(self) -> None:
-        """Let every member poll, and handle a few records."""
+        """Let every member poll and process a few records."""
         for member in self.members:
             for _ in range(_A_FEW):
                 message = member.poll(0.01)
@@ -71,17 +71,17 @@ class Replay:
                 member.commit(message=message, asynchronous=False)
 
     def deliver(self, records: int) -> None:
-        """Go on until so many more records have been delivered."""
+        """Poll until this many more records have been delivered."""
         wanted = self.delivered.total() + records
         self._step_until(lambda: self.delivered.total() >= wanted)
 
     def finish(self, ends: dict[TopicPartition, int]) -> None:
-        """Go on until the group has committed these ends."""
+        """Poll until the group has committed these log ends."""
         self._step_until(lambda: self.world.committed(self.group) == ends, seconds=60)
 
     @property
     def twice(self) -> int:
-        """How many records were delivered more than once."""
+        """Return the number of records that were delivered more than once."""
         return sum(times > 1 for times in self.delivered.values())
 
     def _assigned(self, consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
@@ -102,7 +102,7 @@ class Replay:
 
 @pytest.fixture
 def topic(world) -> str:
-    """Old records, and 150 a partition from the timestamp on."""
+    """A topic with old records, and 150 records in each partition from the timestamp on."""
     name = world.create_topic(PARTITIONS, **{"retention.ms": "-1"})
     for partition in range(PARTITIONS):
         world.produce(name, partition, 50, prefix="old-", timestamp=T - 1)
@@ -111,7 +111,7 @@ def topic(world) -> str:
 
 
 def play(replay: Replay) -> None:
-    """Three members join one after another and one leaves, in the middle of the replay."""
+    """Let three members join and one leave during the replay, one after another."""
     replay.join()
     replay.deliver(50)
     replay.join()
@@ -123,7 +123,7 @@ def play(replay: Replay) -> None:
 
 
 def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
-    """Set once in the coordinator, every record from the time on is delivered once; reset at assignment, many twice."""
+    """With offsets set once in the coordinator each record comes once; with a reset at assignment many come twice."""
     expected = {f"{topic}-{partition}-{number}" for partition in range(PARTITIONS) for number in range(RECORDS)}
     ours = Replay(world, world.name("replay"), topic, as_committed)
     cli("rewind", "--topic", topic, "--to-datetime", FROM, "-o", "replay.csv")
@@ -133,7 +133,7 @@ def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
     theirs = Replay(world, world.name("go-style"), topic, reset_to_timestamp)
     play(theirs)
     with capsys.disabled():
-        print(  # noqa: T201  both counts are the point of it
+        print(  # noqa: T201  shows both counts
             f"\ndelivered again because of a rebalance: ours {ours.twice}, reset at assignment {theirs.twice}"
         )
     assert ours.rebalances >= 4

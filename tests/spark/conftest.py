@@ -32,7 +32,7 @@ DEFAULTS: dict[str, Any] = {
 
 @pytest.fixture
 def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Makes a snapshot of rows that are given by what is special about them."""
+    """Return a function that makes a snapshot; each row is given by its differences from the defaults."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
         return frame(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
@@ -42,7 +42,7 @@ def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def csv_file(tmp_path: Path) -> Callable[..., str]:
-    """Writes lines to a file and returns its path."""
+    """Return a function that writes lines to a file and returns its path."""
 
     def write(*lines: str, name: str = "snapshot.csv") -> str:
         path = tmp_path / name

@@ -39,10 +39,10 @@ def group_key(group: str, kind: int = 2) -> bytes:
 
 
 class Case(NamedTuple):
-    """What stands in one partition of the log from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
+    """The records of one log partition from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
 
-    A deed is a commit or a deletion of a group; None is an offset of which nothing is there, bytes are the key of a
-    deletion, a string is a kind of record; a pair that begins with bytes is a key and a value.
+    A deed is a pair: ``(group, offset)`` commits, ``(group, None)`` deletes, ``(key, value)`` in bytes is a raw record.
+    Bytes alone are the key of a deletion, a string is the kind of a record, None is an offset without a record.
     """
 
     deeds: tuple[Any, ...]
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 class Tables:
-    """Some cases, each in a partition of the log of its own, with groups of its own, as the tables of an audit."""
+    """The tables of an audit of these cases; each case has its own partition of the log and its own groups."""
 
     def __init__(self, spark: SparkSession, cases: Iterable[Case]) -> None:
         rows: list[Any] = []
@@ -132,7 +132,7 @@ NEW: dict[str, tuple[Case, str | None]] = {
         "starts-at-snapshot",
     ),
 }
-# Verdict, number of late commits, reason.
+# The value is the verdict, the number of late commits, and the reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
     "quiet": (Case((OURS,)), ("stopped", 0, None)),
     "committed": (Case((OURS, ("old", 12))), ("late-commit", 1, None)),
@@ -158,9 +158,9 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
 
 
 def test_verdicts_of_a_new_group(compiled: SparkSession) -> None:
-    """What a new group did after the fence gives its verdict; gaps in the log give `undetermined`, never a pass.
+    """The target group's commits after the fence decide its verdict; a gap in the log never makes it pass.
 
-    With compiled expressions; the other tests interpret theirs, as a small job does.
+    This test compiles expressions; the other tests interpret them, as a small job does.
     """
     found = Tables(compiled, (case for case, _ in NEW.values())).proof()
     assert {name: row.new for name, row in zip(NEW, found, strict=True)} == {
@@ -169,7 +169,7 @@ def test_verdicts_of_a_new_group(compiled: SparkSession) -> None:
 
 
 def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
-    """Any commit after the fence is late, whole evidence or not; none is a stop only where the evidence is whole."""
+    """A source commit after the fence is late, gaps or not; without one, only a log without gaps shows a stop."""
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
     assert found == {name: verdict for name, (_, verdict) in OLD.items()}
@@ -188,9 +188,9 @@ def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
 
 
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
-    """Each own commit before the last one, be that deleted or not, is a rewind, our own write never is.
+    """A commit at a lower offset than the previous commit is a rewind; the tool's own write never is.
 
-    Every offset of the log is accounted for.
+    A deletion between two commits does not hide a rewind. Every offset of the log is counted as some kind.
     """
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [

@@ -1,4 +1,4 @@
-"""The short form of ``scripts/check_offsets_log.py``."""
+"""A short run of ``scripts/check_offsets_log.py``."""
 
 from __future__ import annotations
 

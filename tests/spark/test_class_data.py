@@ -24,7 +24,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where a first process has run, and left its archive."""
+    """A folder in which a first process has run and left its archive."""
     made = tmp_path_factory.mktemp("spaces in the path")
     done = in_a_new_process(made, COUNT, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> None:
-    """One archive with its final name, none half-made, and nothing in the working directory; the next JVM maps it."""
+    """The first process leaves one complete archive and no other file; the next JVM maps it."""
     assert [*folder.iterdir()] == [folder / "archives"]
     [archive] = (folder / "archives").iterdir()
     assert archive.suffix == ".jsa"
@@ -43,7 +43,7 @@ def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> Non
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
-    """It is passed over, without a word."""
+    """A damaged archive is ignored without a message."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
     half = len(whole) // 2
@@ -58,7 +58,7 @@ def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
 
 @pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.long), "-NoSuchOption"])
 def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) -> None:
-    """Whether it says nothing or does not start with the option: an empty file keeps the next start from trying."""
+    """If Java makes no archive, or refuses the option, the job runs, and an empty file prevents another attempt."""
     instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
     done = in_a_new_process(tmp_path, instead + COUNT, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -67,7 +67,7 @@ def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) 
 
 
 def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) -> None:
-    """It is asked once; then an empty file stands for the attempt."""
+    """A JVM that ends without an archive leaves an empty file, so that there is no second attempt."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
     assert asked is not None
     assert "ArchiveClassesAtExit" in asked.options
@@ -78,13 +78,13 @@ def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) 
 
 
 def test_a_folder_that_cannot_be_made_is_no_failure(tmp_path: Path) -> None:
-    """Then there is no archive."""
+    """If the folder cannot be made, there is no archive and no error."""
     (tmp_path / "file").write_text("")
     assert class_data(tmp_path / "file", java=tmp_path, spark=tmp_path) is None
 
 
 def test_another_java_or_pyspark_has_an_archive_of_its_own(tmp_path: Path) -> None:
-    """And one that is replaced in its place is another."""
+    """A Java that was replaced at the same path gets a new archive."""
     (tmp_path / "java").write_text("")
     first = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
     assert class_data(tmp_path, java=tmp_path / "java", spark=tmp_path) == first

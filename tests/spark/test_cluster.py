@@ -1,4 +1,4 @@
-"""The job on a cluster, which has processes of its own."""
+"""The job on a Spark cluster, which runs in other processes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ ONE_BEHIND_ONE_MISSING = ("c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5")
 def test_a_cluster_runs_the_job(
     csv_file: Callable[..., str], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """The three-line file on a master and two workers, with the package as a zip: both workers take part; the exit
-    code, the tables, and the totals as one line of JSON."""
+    """spark-submit runs the job on a master and two workers, with the package as a zip.
+
+    Both workers take part; the exit code, the tables and the totals as one line of JSON are right.
+    """
     files = (csv_file(HEADER, *SPLIT, name="split.csv"), csv_file(HEADER, *after, name="after.csv"))
     package, folder, out = tmp_path / "package.zip", tmp_path / "cwd", tmp_path / "out"
     source = Path(migrate_groups.__file__).parent

@@ -1,4 +1,4 @@
-"""Spark's verdicts against the same query in DuckDB, which knows nothing of our code: the benchmark's check, small."""
+"""Spark's verdicts against the same query in DuckDB, which shares no code with them: the benchmark's check, small."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, total
 
 @pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
 def test_every_row_is_what_duckdb_says(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
-    """Of 5,000 partitions with some of every status: the totals, and each row of the table; compiled or not."""
+    """Totals and every row of 5,000 partitions equal DuckDB's, for every status, interpreted and compiled."""
     spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
     expected = totals(before, after)
@@ -25,7 +25,7 @@ def test_every_row_is_what_duckdb_says(request: pytest.FixtureRequest, tmp_path:
 
 
 def test_a_row_that_differs_is_seen(tmp_path: Path) -> None:
-    """The comparison is of every figure: one offset that is another, in one row, and it fails."""
+    """One different offset in one row makes the comparison fail."""
     before, after = generate(5_000, tmp_path, kind="parquet")
     right = verdicts(before, after)
     last = "topic = 'topic-49' AND \"partition\" = 19 AND \"group\" = 'new-4'"

@@ -1,4 +1,4 @@
-"""What Spark throws, as one line."""
+"""Spark's exceptions are one-line errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Caused by: java.lang.RuntimeException: java.io.IOException: %s
     ],
 )
 def test_a_failure_is_one_line(thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str) -> None:
-    """Whatever Spark throws: what is known says what to do, the rest what Spark says without its stack."""
+    """A known failure says what to do; any other has Spark's message without its stack trace."""
     with pytest.raises(MigrateGroupsError) as error, readable_failures():
         raise thrown
     assert (type(error.value), error.value.exit_code) == (kind, code)
@@ -39,7 +39,7 @@ def test_a_failure_is_one_line(thrown: Exception, kind: type[MigrateGroupsError]
 
 
 def test_a_bug_stays_a_bug() -> None:
-    """What is not Spark's passes as it is."""
+    """An exception that is not Spark's is raised unchanged."""
     with pytest.raises(KeyError), readable_failures():
         raise KeyError("a")
 
@@ -56,7 +56,7 @@ def test_a_bug_stays_a_bug() -> None:
     ],
 )
 def test_a_path_that_spark_cannot_use_is_named(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
-    """A pattern that is none, a scheme that nobody knows, a connector that is not there, a glob over a colon."""
+    """An invalid glob, unknown scheme, missing connector, or glob over a colon is an error with the path."""
     (tmp_path / "12:00.csv").write_text("topic,partition\n")
     path = path if ":" in path else str(tmp_path / path)
     with pytest.raises(InvalidInput) as error:

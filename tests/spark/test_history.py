@@ -1,4 +1,4 @@
-"""Lag over time and who committed when, from logs that are made up record by record."""
+"""Lag over time and the commits of groups, from logs that are made up record by record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def at(hours: float) -> datetime:
     return NOON + hours * HOUR
 
 
-# Hours after noon, group, topic, partition, offset (None: deleted).
+# Hours after noon, group, topic, partition, and offset (None: deleted).
 DEEDS: list[tuple[float, str, str, int, int | None]] = [
     (0.1, "g", "t", 0, 5),
     (0.2, "g", "t", 0, 10),
@@ -46,12 +46,12 @@ _COMMITS: dict[str, DataFrame] = {}
 
 
 def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
-    """What was committed, the ends of the logs, and the moments: at each hour, and at half past three."""
+    """Return the commits, the log end offsets, and the times: each hour, and half past three."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(deeds)
     ]
-    if str(deeds) not in _COMMITS:  # decoded once for all tests
+    if str(deeds) not in _COMMITS:  # so that they are decoded once for all tests
         _COMMITS[str(deeds)] = commits(decode(frame(spark, rows, RAW))).localCheckpoint()
     made = _COMMITS[str(deeds)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
@@ -60,7 +60,7 @@ def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
 
 
 def nobody(spark: SparkSession) -> DataFrame:
-    """No record that says who is in a group."""
+    """Return an empty table of group members."""
     return spark.createDataFrame([], WHO)
 
 
@@ -75,17 +75,17 @@ def nobody(spark: SparkSession) -> DataFrame:
     ],
 )
 def test_moments_are_round_times_and_the_last(earliest: float, last: float, expected: list[float]) -> None:
-    """Every full hour behind the first commit, and now."""
+    """The times are every full hour after the first commit, and the present."""
     moments = Moments.between(at(earliest), HOUR, at(last))
     assert moments.all() == [at(hours) for hours in expected]
     assert len(moments) == len(expected)
 
 
 def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
-    """At each moment: lag against the log's end of then, and what was committed since the moment before.
+    """The lag at a time is the log end offset then, minus the last commit at or before it.
 
-    A commit at the moment is up to it; one after the last moment counts there; a deleted offset has no lag, and neither
-    has a topic whose log nobody knows.
+    Commits, rewinds and deletions since the previous time are counted. A deleted offset has no lag, and neither has a
+    topic without known log end offsets.
     """
     made, ends, moments = tables(spark)
     found = history(made, ends, nobody(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
@@ -121,14 +121,14 @@ def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
 
 
 def test_an_end_below_a_commit_is_that_of_another_topic(spark: SparkSession) -> None:
-    """A topic that was made anew says nothing of the lag before: that is not known, and never negative."""
+    """A log end below the committed offset belongs to a recreated topic: the lag is null, never negative."""
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
     found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
 
 
 def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
-    """A coordinator with a clock that is behind writes after another: what is later in the log counts."""
+    """The order in the log counts, because a new coordinator's clock may be behind the earlier one's."""
     deeds = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
     made, ends, moments = tables(spark, deeds)
     found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
@@ -136,7 +136,7 @@ def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
 
 
 def test_who_was_a_member_by_then(spark: SparkSession) -> None:
-    """Of each moment, who was in the group at a time since the one before, each once, in order."""
+    """A time has the members since the previous time, each once, in order."""
     made, ends, moments = tables(spark)
     who = [
         ("g", at(0.3), at(1.5), ["b/h", "a/h"]),
@@ -157,7 +157,7 @@ def test_who_was_a_member_by_then(spark: SparkSession) -> None:
 
 
 def test_a_group_has_one_line(spark: SparkSession) -> None:
-    """Its topics, deeds, first and last commit, and how much of its part of the log is gone."""
+    """A group has one row: topics, commits, first and last commit, and the missing records of its log partition."""
     made, ends, moments = tables(spark)
     evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
     found = by_group(made, history(made, ends, nobody(spark), moments, "c"), evidence).orderBy("group").collect()
@@ -168,7 +168,7 @@ def test_a_group_has_one_line(spark: SparkSession) -> None:
 
 
 def landed(folder: Path, deeds: list[Any]) -> str:
-    """A landed log with these deeds, in partition 7, of which the offset before the last is gone."""
+    """Return the path of a landed log of these deeds in partition 7; the record before the last one is missing."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(deeds)
@@ -178,7 +178,7 @@ def landed(folder: Path, deeds: list[Any]) -> str:
 
 
 def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    """It asks once, for every partition with a commit and every moment; the driver gets groups, curves and evidence."""
+    """The job requests log ends once, for each committed partition and time; it returns groups, curves, evidence."""
     asked: list[Any] = []
 
     def log_ends(partitions: Any, moments: Any) -> str:

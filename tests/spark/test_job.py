@@ -21,26 +21,26 @@ HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,
 
 @pytest.fixture
 def split(csv_file: CsvFile) -> str:
-    """What was handed over."""
+    """A split file: the offsets that were handed over."""
     rows = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
     return csv_file(HEADER, *rows, name="split.csv")
 
 
 @pytest.fixture
 def after(csv_file: CsvFile) -> str:
-    """A hand-over without a defect."""
+    """A snapshot after a hand-over without a problem."""
     rows = ("c,00123,,007,0,10,0,15", "c,00123,,007,1,20,0,30", "c,search,,catalog,0,5,0,5")
     return csv_file(HEADER, *rows, name="after.csv")
 
 
 @pytest.fixture
 def broken(csv_file: CsvFile) -> str:
-    """One partition behind, one missing."""
+    """A snapshot after a hand-over with one partition behind and one missing."""
     return csv_file(HEADER, "c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5", name="broken.csv")
 
 
 def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, tmp_path: Path) -> None:
-    """Both tables as Parquet and CSV, with the documented schema, the same rows and nothing beside them."""
+    """The job writes both tables as Parquet and CSV with the documented schema and equal rows, and no other file."""
     out = tmp_path / "out"
     found = run_reconcile(spark, [split], [broken], out=out)
     assert not found.clean
@@ -88,7 +88,7 @@ def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, t
 def test_a_snapshot_as_it_was_taken_needs_a_split(
     spark: SparkSession, csv_file: CsvFile, after: str, split: str
 ) -> None:
-    """With a spec or a split file the old group's offsets are looked for in the new groups."""
+    """With a spec or a split file, the source group's offsets are compared with the target groups'."""
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
     for how in (SplitMapping("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
@@ -99,7 +99,7 @@ def test_a_snapshot_as_it_was_taken_needs_a_split(
 
 
 def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split: str, tmp_path: Path) -> None:
-    """Nothing is read or written then: the other input, which isn't there in the end, is never missed."""
+    """An existing output folder is refused before any input is read."""
     out = tmp_path / "o[u]t"
     out.mkdir()
     bad = tmp_path / "bad.csv"
@@ -113,10 +113,10 @@ def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split
 def test_folders_have_any_name(
     spark: SparkSession, split: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Signs of a glob or a URI are part of a new folder's name, with a file beside it that no glob can go over."""
+    """Characters of a glob or a URI are part of an output folder's name, also beside a file that breaks globs."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "12:00").touch()
-    out = name if ":" in name else tmp_path / name  # of Spark, the folder that it was started in stays the current one
+    out = name if ":" in name else tmp_path / name  # Spark keeps to the folder that it was started in
     assert run_reconcile(spark, [split], [after], out=out, quarantine="q:1").clean
     assert {path.name for path in tmp_path.iterdir()} == {"12:00", "after.csv", "split.csv", name, "q:1"}
     assert len([*(tmp_path / name).iterdir()]) == 4
@@ -127,14 +127,14 @@ def test_folders_have_any_name(
 def test_tables_and_quarantine_are_apart(
     spark: SparkSession, split: str, after: str, tmp_path: Path, out: str, quarantine: str
 ) -> None:
-    """One in the other would be taken for a part of it; nothing is left behind."""
+    """The same folder for tables and quarantine, or one inside the other, is refused, and nothing is written."""
     with pytest.raises(InvalidInput, match="a folder of their own"):
         run_reconcile(spark, [split], [after], out=tmp_path / out, quarantine=tmp_path / quarantine)
     assert not (tmp_path / "x").exists()
 
 
 def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
-    """Files, folders and globs, several of each side; a history of more than two moments gets a timeline."""
+    """Each side may be several files, folders and globs; more than two times give a timeline."""
     timed = f"taken_at,{HEADER}"
     for hour in (1, 2):
         row = f"2026-11-2{hour}T12:00:00Z,c,search,,catalog,0,{4 + hour},0,{10 + hour}"
@@ -168,7 +168,7 @@ def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, spl
 def test_a_bad_row_leaves_nothing_behind(
     spark: SparkSession, split: str, csv_file: CsvFile, tmp_path: Path, row: str, message: str
 ) -> None:
-    """Whether the job finds it before it writes or while it does."""
+    """A bad row leaves no output, whether the job finds it before it writes or while it writes."""
     bad = csv_file(HEADER, "c,00123,,007,0,9,0,15", row, name="bad.csv")
     with pytest.raises(InvalidInput, match=message):
         run_reconcile(spark, [split], [bad], out=tmp_path / "out")
@@ -178,7 +178,7 @@ def test_a_bad_row_leaves_nothing_behind(
 def test_an_older_after_and_the_same_file_twice_are_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """They say nothing of a hand-over; the error has both moments. Rows without a moment, and equal ones, are taken."""
+    """An AFTER older than BEFORE, and a file on both sides, are refused; equal times and rows without a time pass."""
     timed = HEADER.replace("cluster_id", "taken_at,cluster_id")
     row = "c,a,big,t,0,10,0,15"
     early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")
@@ -197,7 +197,7 @@ def test_an_older_after_and_the_same_file_twice_are_refused(
 
 
 def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: str, after: str) -> None:
-    """A file where a folder would have to be, a folder that takes none: found out before the job."""
+    """An output path that cannot be written is a one-line error before the job."""
     for out in (Path(split) / "out", Path("/proc/out")):
         with pytest.raises(InvalidInput, match="can't be written") as error:
             run_reconcile(spark, [split], [after], out=out)
@@ -207,7 +207,7 @@ def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: 
 def test_an_error_is_one_line_and_an_exit_code(
     spark: SparkSession, split: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What spark-submit's main says and returns: 0 with the totals on stdout, 2 with the reason on stderr."""
+    """The job's main returns 0 with the totals on stdout, or 2 with the reason on stderr."""
     out, err = io.StringIO(), io.StringIO()
     missing = str(tmp_path / "missing.csv")
     assert main([missing, after], out, err) == 2

@@ -16,7 +16,7 @@ Snapshot = Callable[..., DataFrame]
 
 
 def split(**targets: str) -> SplitMapping:
-    """What a spec for the group `big` says: the targets by their pattern."""
+    """Return the mapping of a spec with source `big`; each keyword is a target group with its topic pattern."""
     spec = SplitSpec(
         source="big",
         targets=tuple(SplitTarget(group=group, topics=(TopicPattern(topics),)) for group, topics in targets.items()),
@@ -26,7 +26,7 @@ def split(**targets: str) -> SplitMapping:
 
 
 def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) -> None:
-    """Patterns see the old group's topics, of all files and moments; partitions follow their topic."""
+    """Patterns match the source group's topics in all files; every partition follows its topic."""
     before = snapshot(
         *({"topic": "pay.a", "partition": partition} for partition in (0, 1)),
         *({"topic": topic} for topic in ("pay.b", "find", "legacy")),
@@ -46,7 +46,7 @@ def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) ->
 
 
 def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
-    """Each topic once, sorted, however many rows have it."""
+    """The driver gets each topic once, sorted, however many rows have it."""
     seen: list[Sequence[str]] = []
 
     def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -70,13 +70,13 @@ def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
 def test_coverage_is_proved(
     snapshot: Snapshot, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
-    """What `split` refuses is refused here: a leftover, an overlap, a pattern without a topic, another group's file."""
+    """A leftover or overlapping topic, a pattern without match and another group's file are refused, as in `split`."""
     with pytest.raises(InvalidInput, match=message):
         spec_mapping(snapshot(*rows), split(**targets))
 
 
 def test_what_a_plan_sets_where_nothing_was_committed(spark: SparkSession, snapshot: Snapshot) -> None:
-    """The planned offset is what counts then, also for a partition that BEFORE lacks; there is no lag before."""
+    """Without a committed offset the planned one is compared, also if BEFORE lacks the partition; its lag is null."""
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
     after = snapshot(

@@ -1,4 +1,4 @@
-"""Who was in a group, from the records that Kafka keeps of groups."""
+"""The members of a group, from the group records in the offsets topic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(*each: str | None) -> bytes:
 
 
 def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
-    """As a broker writes it: the record of a Stable group with these client ids and hosts."""
+    """Return the record that a broker writes for a Stable group with these client ids and hosts."""
     made = version.to_bytes(2) + texts("consumer") + bytes(4) + texts("range", "leader") + bytes(8)
     made += len(members).to_bytes(4)
     for number, (client, host) in enumerate(members):
@@ -37,7 +37,7 @@ KEY = RECORDED["group-value-3"][0]
 
 
 def broken(name: str) -> list[Record]:
-    """250 records with bytes changed or cut off."""
+    """Return 250 records with changed or missing bytes."""
     chance = random.Random(9)
     key, value = RECORDED[name]
     assert value
@@ -52,7 +52,7 @@ def broken(name: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
-    """Everything in one job, by what it is about."""
+    """The result of one job over all records, by kind."""
     records: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
@@ -68,7 +68,7 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
 
 
 def test_members_of_a_group_as_kafkas_own_classes_write_them(found: dict[str, list[Row]]) -> None:
-    """Each version that a broker writes of a classic group, and a member of a KIP-848 group; not one of the future."""
+    """Every known version of a classic group and a KIP-848 member are decoded; an unknown version gives null."""
     rows = found["recorded"]
     assert {row.group for row in rows} == {GROUP}
     assert dict(zip(NAMES, (row.clients for row in rows), strict=True)) == {
@@ -80,7 +80,7 @@ def test_members_of_a_group_as_kafkas_own_classes_write_them(found: dict[str, li
 
 
 def test_many_members_and_none(found: dict[str, list[Row]]) -> None:
-    """Static and dynamic ones, each with a subscription of its own; a record counts until the next of its group."""
+    """Static and dynamic members are decoded, and none as an empty list; a record holds until the group's next one."""
     rows = found["many"]
     assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
     times = [row.log_time.astimezone(UTC) for row in rows]
@@ -88,5 +88,5 @@ def test_many_members_and_none(found: dict[str, list[Row]]) -> None:
 
 
 def test_broken_records_never_abort_a_job(found: dict[str, list[Row]]) -> None:
-    """Each comes out, whatever clients it has."""
+    """Every broken record gives a row, with whatever clients it has."""
     assert len(found["broken"]) == 500

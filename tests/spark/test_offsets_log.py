@@ -1,4 +1,4 @@
-"""The offsets topic's log, decoded."""
+"""Decoding the log of the offsets topic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Land = Callable[..., DataFrame]
 
 @pytest.fixture
 def landed(spark: SparkSession) -> Land:
-    """Makes a landed log of keys and values."""
+    """Return a function that makes a landed log of keys and values."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
         return frame(spark, as_landed(records, kind), RAW)
@@ -45,7 +45,7 @@ def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any
 
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
-    """The recorded records, decoded, by their name."""
+    """The recorded records, decoded, by name."""
     found = decode(frame(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
@@ -56,7 +56,7 @@ def utc(moment: datetime | None) -> datetime | None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_committed_offset(decoded: dict[str, Row], version: int) -> None:
-    """Offset, leader epoch, metadata and times are those that Kafka's own classes wrote in each version."""
+    """Offset, leader epoch, metadata and times are those that Kafka's own classes wrote, in each version."""
     found = decoded[f"commit-value-{version}"]
     assert (found.kind, found.group, found.topic, found.partition) == ("offset-commit", GROUP, "orders.v1", 11)
     assert (found.version, found.offset, found.metadata) == (version, 2**40, "métadonnées")
@@ -67,7 +67,7 @@ def test_every_version_of_a_committed_offset(decoded: dict[str, Row], version: i
 
 
 def test_rare_forms_of_a_committed_offset(decoded: dict[str, Row]) -> None:
-    """Keys of before Kafka 0.8.2, no epoch, a negative offset, metadata of two length bytes, a deletion."""
+    """Keys from before Kafka 0.8.2, no epoch, a negative offset, metadata over 126 bytes, a tombstone are decoded."""
     assert decoded["commit-legacy-key"].type == 0
     assert decoded["commit-legacy-key"].offset == 5
     assert decoded["commit-no-epoch"].leader_epoch is None
@@ -80,7 +80,7 @@ def test_rare_forms_of_a_committed_offset(decoded: dict[str, Row]) -> None:
 
 
 def test_every_other_key_by_its_type(decoded: dict[str, Row]) -> None:
-    """Each key says what it is about and of which group; members and expressions where a key has one."""
+    """Every key type gives its kind and group, and the member or expression if it has one."""
     for name, found in decoded.items():
         if name.startswith("key-") and name != "key-99":
             assert found.kind == KINDS[int(name.removeprefix("key-"))]
@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 def test_what_is_malformed_is_kept_with_its_reason(landed: Land) -> None:
-    """Each defect of a record is named; the job goes on, and nothing of it is taken for a committed offset."""
+    """A malformed record is kept with its problem, and is never decoded as a committed offset."""
     found = decode(landed(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
     assert {name: row.problem for name, row in zip(BROKEN, found, strict=True)} == {
         name: problem for name, (_, problem) in BROKEN.items()
@@ -129,9 +129,9 @@ def test_what_is_malformed_is_kept_with_its_reason(landed: Land) -> None:
 
 
 def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSession) -> None:
-    """20,000 records with bytes changed, cut, doubled or made up: every one comes out, decoded or with its problem.
+    """Each of 20,000 fuzzed records gives a row, decoded or with its problem.
 
-    Interpreted expressions, as in a small job, find the same as compiled ones.
+    Interpreted expressions, as in a small job, give the same rows as compiled ones.
     """
     chance = random.Random(20261120)
     sound = list(RECORDED.values())
@@ -153,7 +153,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
 
 
 def test_control_and_aborted_records_are_no_commits(landed: Land) -> None:
-    """Neither a transaction's end nor what it aborted is decoded."""
+    """Control records and aborted records are not decoded."""
     for kind in ("control", "aborted"):
         assert decode(landed([RECORDED["commit-value-4"]], kind)).count() == 0
 

@@ -21,7 +21,7 @@ GOOD = ("new,big,t,0,10,15", "new,big,t,1,20,25", "new,big,t,2,30,35")
 
 
 def set_aside(folder: Path) -> list[dict[str, str]]:
-    """The rows in a quarantine folder."""
+    """Return the rows in a quarantine folder."""
     rows = []
     for part in sorted(folder.glob("*.csv")):
         with part.open(encoding="utf-8", newline="") as file:
@@ -30,7 +30,7 @@ def set_aside(folder: Path) -> list[dict[str, str]]:
 
 
 def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """With side, file, line, cell and what was expected; the verdict is of the rest, and says so."""
+    """Bad rows are quarantined with side, file, line, cell and expectation; a hint says that the verdict omits them."""
     bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
     before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
     after = csv_file(HEADER, *(row.replace("big", "") for row in GOOD[:2]), "new,,t,2,-1,35", name="after.csv")
@@ -43,7 +43,7 @@ def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFi
         "the verdict is of the rest and says nothing of them"
     )
     rows = set_aside(aside)
-    # the same cell on two lines: the first of them
+    # Two lines have the same wrong cell: both rows get the number of the first line.
     places = [(row["side"], row["file"], row["line"], row["column"], row["value"]) for row in rows]
     assert sorted(places) == [
         ("AFTER", after, "4", "offset", "-1"),
@@ -61,14 +61,14 @@ def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFi
 
 
 def test_without_quarantine_the_job_stops(spark: SparkSession, csv_file: CsvFile) -> None:
-    """The same file names its first bad row and gives no verdict."""
+    """Without a quarantine folder the first bad row is an error, and there is no verdict."""
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, "new,,t,3,NA,1", name="after.csv")
     with pytest.raises(InvalidInput, match=r"after\.csv, line 5: offset is 'NA'"):
         run_reconcile(spark, [before], [after])
 
 
 def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Nothing is counted and no hint is given; the folder is complete all the same."""
+    """Without bad rows there is no count and no hint; the quarantine folder is complete and empty."""
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, name="after.csv")
     found = run_reconcile(spark, [before], [after], quarantine=tmp_path / "aside")
     assert (found.clean, found.quarantined, found.hints, found.totals.partitions) == (True, 0, (), 3)
@@ -79,7 +79,7 @@ def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvF
 def test_bad_parquet_rows_have_no_line(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor has a CSV cell beyond those that are looked up."""
+    """A Parquet row has no line, and neither has a CSV cell over the limit of lines that are looked up."""
     kinds = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "bigint": pa.int64()}
     schema = pa.schema([(field.name, kinds.get(field.dataType.simpleString(), pa.string())) for field in SNAPSHOT])
     row = {"group": "new", "topic": "t", "partition": 0, "offset": -3, "metadata": ""}
@@ -96,7 +96,7 @@ def test_bad_parquet_rows_have_no_line(
 
 
 def test_a_quarantine_is_never_mixed_with_another(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """An existing folder is refused before anything is read; what was set aside stays when the rest fails."""
+    """An existing folder is refused before anything is read; quarantined rows stay if the job fails later."""
     bad = csv_file(HEADER, "new,big,t,0,NA,1")
     with pytest.raises(InvalidInput, match="exists already"):
         run_reconcile(spark, [bad], [bad], quarantine=tmp_path)

@@ -24,7 +24,7 @@ from migrate_groups.spark.reconciliation.result import MAX_SUMMARY, MAX_WORST, G
 
 Snapshot = Callable[..., DataFrame]
 Row = dict[str, Any]
-NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)  # when rows of the fixture were taken
+NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)  # the time of the fixture's rows
 PROBLEMS = {"missing", "below-log-start", "behind", "unexpected"}
 SPLIT: Row = {"group": "billing", "source_group": "big"}
 NEW: Row = {"group": "billing", "taken_at": NOON + timedelta(minutes=1)}
@@ -36,7 +36,7 @@ VERDICT_SCHEMA = (
     "consumed bigint, reason string"
 )
 
-# what is special about the row before and the row after (None: no row), and the verdict on the two
+# The row before and the row after, by their differences (None: no row), with the expected status and reason.
 PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
     "equal": ({"offset": 100}, {"offset": 100}, "exact", None),
     "equal at 0": ({"offset": 0}, {"offset": 0}, "exact", None),
@@ -88,7 +88,7 @@ PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
 
 
 def test_every_planted_defect_is_found(snapshot: Snapshot) -> None:
-    """Each pair of rows gets its status and reason, one partition a pair, and nothing else comes out."""
+    """Each pair of rows gets its status and reason, and there is no other verdict."""
     pairs = [*enumerate(PLANTED.values())]
     before = snapshot(*(SPLIT | row | {"partition": number} for number, (row, *_) in pairs if row is not None))
     after = snapshot(*(NEW | row | {"partition": number} for number, (_, row, *_) in pairs if row is not None))
@@ -109,7 +109,7 @@ def test_every_planted_defect_is_found(snapshot: Snapshot) -> None:
 
 
 def test_a_verdict_has_both_moments(spark: SparkSession, snapshot: Snapshot) -> None:
-    """Lags, and their change split into what was produced and what was consumed; the schema is what is documented."""
+    """A verdict has the lags, and records produced and consumed in between; the schema is the documented one."""
     before = snapshot(SPLIT | {"offset": 100, "log_start_offset": 10, "log_end_offset": 150})
     after = snapshot(NEW | {"offset": 130, "log_start_offset": 20, "log_end_offset": 170})
     verdicts = partition_verdict(before, after)
@@ -121,7 +121,7 @@ def test_a_verdict_has_both_moments(spark: SparkSession, snapshot: Snapshot) -> 
 
 
 def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
-    """Lag is null without a commit, 0 at the end, and negative when the offset lies beyond the end as it was read."""
+    """Lag is null without a commit, 0 at the log end, and negative if the offset is beyond the log end as read."""
     offsets = [None, 150, 155]
     before = snapshot(*(SPLIT | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
     after = snapshot(*(NEW | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
@@ -130,7 +130,7 @@ def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
 
 
 def test_a_recreated_topic_has_no_difference(snapshot: Snapshot) -> None:
-    """Offsets of two logs are not subtracted from each other."""
+    """Offsets of a recreated topic are not subtracted from those of the old one."""
     before, after = snapshot(SPLIT | {"topic_id": "a"}), snapshot(NEW | {"topic_id": "b", "offset": 3})
     [row] = partition_verdict(before, after).collect()
     assert (row.produced, row.consumed, row.lag_before, row.lag_after) == (None, None, 50, 147)
@@ -149,13 +149,13 @@ def test_names_of_digits_stay_names(snapshot: Snapshot) -> None:
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """Orders go to billing, partition 0 of searches to search; partition 1 and all else stay."""
+    """Orders go to billing, partition 0 of searches to search; partition 1 and all other topics stay."""
     rows = [("big", "orders", 0, "billing"), ("big", "orders", 1, "billing"), ("big", "searches", 0, "search")]
     return spark.createDataFrame(rows, MAPPING)
 
 
 def test_a_mapping_says_where_rows_are_expected(snapshot: Snapshot, mapping: DataFrame) -> None:
-    """Rows of the source go to the mapped group; those not named are left out, and so is the old group after."""
+    """Mapped source rows are expected in their target group; other rows, and the source group after, are omitted."""
     topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
     old = [{"topic": topic, "partition": partition} for topic, partition in topics]
     before = snapshot(*old, {"group": "other", "topic": "orders"})
@@ -169,7 +169,7 @@ def test_a_mapping_says_where_rows_are_expected(snapshot: Snapshot, mapping: Dat
 
 
 def test_a_split_file_says_the_same_as_before_and_as_a_mapping(snapshot: Snapshot) -> None:
-    """The three ways to ask give equal verdicts; a history in the split file maps a partition once."""
+    """The split file as BEFORE, as the mapping, and as both give equal verdicts; its history maps a partition once."""
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
     split = snapshot(*parts, *(part | {"taken_at": NOON - timedelta(days=1)} for part in parts))
@@ -188,13 +188,13 @@ def test_one_partition_may_go_to_several_groups(spark: SparkSession, snapshot: S
 
 
 def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Snapshot) -> None:
-    """The same group at two moments; groups that BEFORE does not know are left out."""
+    """Without a mapping a group is compared with itself; groups that BEFORE lacks are omitted."""
     rows = partition_verdict(snapshot({}), snapshot({"offset": 120}, NEW)).collect()
     assert [(row.group, row.source_group, row.status) for row in rows] == [("big", None, "ahead")]
 
 
 def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
-    """On both sides; a row without a time is older than any with one, and the same row twice is no harm."""
+    """The latest row of each side counts; a row without a time is the oldest, and duplicate rows do no harm."""
     history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
         {"taken_at": NOON - timedelta(days=1), "offset": 300},
@@ -211,7 +211,7 @@ def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
 def test_two_offsets_at_the_same_moment_are_refused(
     snapshot: Snapshot, side: str, time: datetime | None, offsets: tuple[int | None, int | None]
 ) -> None:
-    """Neither of them is right, on either side: nothing is chosen silently."""
+    """Two offsets of a partition at the same time, on either side, are refused."""
     once, twice = snapshot({}), snapshot(*({"taken_at": time, "offset": offset} for offset in offsets))
     sides = (twice, once) if side == "BEFORE" else (once, twice)
     with pytest.raises(InvalidInput, match=f"{side} has two offsets .* orders-0 of group big"), readable_failures():
@@ -219,14 +219,14 @@ def test_two_offsets_at_the_same_moment_are_refused(
 
 
 def test_two_sources_of_one_partition_are_refused(snapshot: Snapshot) -> None:
-    """One group can't start where two others stopped."""
+    """Two source groups for one target partition are refused, because it cannot start at both offsets."""
     before = snapshot(SPLIT, SPLIT | {"source_group": "large", "taken_at": NOON - timedelta(hours=1)})
     with pytest.raises(InvalidInput, match=r"two source groups \(big, large\) for orders-0"), readable_failures():
         partition_verdict(before, snapshot(NEW)).collect()
 
 
 def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
-    """One row a group and topic, the worst status, sums over the partitions that have a figure."""
+    """A group and topic is one row: its worst status, and sums over the partitions with a value."""
     before = snapshot(
         *(SPLIT | {"partition": number, "offset": offset} for number, offset in enumerate([100, 100, None])),
         SPLIT | {"topic": "searches"},
@@ -251,14 +251,14 @@ def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
 
 
 def test_sums_that_are_too_large_are_null(snapshot: Snapshot) -> None:
-    """Offsets up to the largest there is give a verdict all the same."""
+    """A sum that overflows is null, and the verdicts are still given."""
     rows = [{"partition": number, "offset": 0, "log_end_offset": 2**63 - 1} for number in (0, 1)]
     found = conclude(partition_verdict(snapshot(*rows), snapshot(*rows)))
     assert (found.clean, found.totals.counts["exact"], found.totals.lag_before) == (True, 2, None)
 
 
 def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
-    """In seconds, on the side that has it; null where nothing is left to read, 0 for a record of the future."""
+    """The time lag is in seconds, null without an unread record or a column, and 0 for a future timestamp."""
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
         snapshot(*({**side, "partition": number} for number in range(3)), side | {"topic": "searches"})
@@ -284,7 +284,7 @@ def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
 
 
 def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:
-    """Equal offsets, and partitions without a commit on both sides: no problem, no hint."""
+    """Equal offsets, and no committed offset on both sides, give no problem and no hint."""
     before = snapshot(SPLIT, SPLIT | {"partition": 1, "offset": None})
     found = reconcile_tables(before, snapshot(NEW, NEW | {"partition": 1, "offset": None}))
     assert found.clean
@@ -297,7 +297,7 @@ def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_a_problem_breaks_a_hand_over(status: str) -> None:
-    """One partition of each status: the four problems are none too few."""
+    """One partition with one of the four problem statuses breaks a hand-over; other statuses do not."""
     counts = dict.fromkeys(STATUSES, 0) | {"exact": 99} | {status: 1}
     totals = GroupTopic(None, None, None, status, 100, counts, None, None, None, None)
     found = Reconciliation(totals=totals, topics=1, summary=(), worst=(), hints=())
@@ -306,7 +306,7 @@ def test_only_a_problem_breaks_a_hand_over(status: str) -> None:
 
 
 def test_a_result_stays_small(snapshot: Snapshot) -> None:
-    """However many topics and partitions there are: the worst come first, the counts are of all."""
+    """A result lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first; counts are of all."""
     topics = [f"t{number}" for number in range(MAX_SUMMARY + 5)]
     before = snapshot(*(SPLIT | {"topic": topic} for topic in topics))
     lost = topics[-MAX_WORST - 1 :]
@@ -331,13 +331,13 @@ def reconciled(snapshot: Snapshot, before: list[Row], after: list[Row]) -> Recon
 def test_a_missing_cluster_id_is_the_known_one(
     snapshot: Snapshot, before: list[str | None], after: list[str | None], cluster_id: str
 ) -> None:
-    """A foreign file without cluster ids can be compared, with either side or part of one lacking them."""
+    """Rows without a cluster id, on either side or in part, get the id that is known."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
     assert align(*sides) == (cluster_id, (), False)
 
 
 def test_rows_without_a_cluster_id_join_those_with_one(snapshot: Snapshot) -> None:
-    """They are of one cluster, so they make one row of the summary."""
+    """Rows with and without a cluster id are one row of the summary, because they are of one cluster."""
     nameless = {"cluster_id": None}
     before = [SPLIT, SPLIT | nameless | {"partition": 1}]
     found = reconciled(snapshot, before, [NEW | nameless, NEW | {"partition": 1}])
@@ -378,20 +378,20 @@ def test_several_clusters_are_kept_apart(snapshot: Snapshot) -> None:
 def test_what_cannot_be_compared_is_refused(
     snapshot: Snapshot, before: list[Row], after: list[Row], message: str
 ) -> None:
-    """One line that says what to pass instead of thousands of missing partitions."""
+    """Snapshots that cannot be compared are a one-line error that says what to pass."""
     with pytest.raises(InvalidInput, match=message):
         reconciled(snapshot, before, after)
 
 
 def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot: Snapshot) -> None:
-    """A hand-over of nothing is not a clean one."""
+    """A mapping without a match in BEFORE is refused, because it would be clean without any comparison."""
     for rows in ([], [("large", "orders", 0, "billing")]):
         with pytest.raises(InvalidInput, match="none that the split names"):
             reconcile_tables(snapshot({}), snapshot(NEW), spark.createDataFrame(rows, MAPPING))
 
 
 def test_what_was_left_out_is_said(snapshot: Snapshot) -> None:
-    """A group compared with itself beside new groups is clean, but the hint says how to follow a split."""
+    """Groups that were not compared are named in a hint, which says how to follow a split."""
     found = reconciled(snapshot, [{}], [{}, NEW, NEW | {"group": "search"}])
     assert found.clean
     assert found.hints == (

@@ -20,7 +20,7 @@ from migrate_groups.spark.session import active_session, local_session
 from tests.support.processes import children_of, gone
 
 PACKAGE = Path(migrate_groups.spark.__file__).parent
-ON_THIS_MACHINE = ("class_data", "session")  # the rest may be submitted to a cluster
+ON_THIS_MACHINE = ("class_data", "session")  # the other modules may be submitted to a cluster
 JOB = sorted(
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     for path in PACKAGE.rglob("[!_]*.py")
@@ -29,7 +29,7 @@ JOB = sorted(
 
 
 def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
-    """The settings that results depend on, and those that keep it off the network."""
+    """The session has the settings that results depend on, and those that keep it off the network."""
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
@@ -42,7 +42,7 @@ def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
 
 
 def test_a_second_session_is_the_first(spark: SparkSession) -> None:
-    """A process has one JVM."""
+    """A second session shares the JVM of the first, because a process has one."""
     assert local_session().sparkContext is spark.sparkContext
 
 
@@ -78,7 +78,7 @@ def in_a_new_process(folder: Path, program: str, **environment: str) -> subproce
 
 
 def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
-    """The error says what to install, and nothing else is said anywhere."""
+    """Without Java the error says what to install, and nothing else is printed."""
     program = "try: local_session()\nexcept Exception as error: print(type(error).__name__, error)"
     done = in_a_new_process(tmp_path, program, PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path / "nothing"))
     assert done.stdout.startswith("MissingDependency Spark can't start: it needs Java 17 or newer")
@@ -87,14 +87,14 @@ def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the command that installs it, also where this package is on no index."""
+    """Without PySpark the error has the command that installs it, for a package that is on no index, too."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingDependency, match=re.escape(INSTALL_SPARK)):
         local_session()
 
 
 def test_the_command_that_installs_spark_is_that_of_the_extra() -> None:
-    """What pyproject.toml says of it."""
+    """The install command has the requirements of the extra in pyproject.toml."""
     extra = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"][
         "spark"
     ]
@@ -102,7 +102,7 @@ def test_the_command_that_installs_spark_is_that_of_the_extra() -> None:
 
 
 def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -> None:
-    """Folders that can't be made, say: Spark's Java process just ends."""
+    """If Spark's Java process ends at the start, as without writable folders, the error is one line."""
     program = "try: local_session(small=True)\nexcept Exception as error: print(type(error).__name__, error)"
     done = in_a_new_process(tmp_path, program, **{**os.environ, "SPARK_LOCAL_DIRS": "/proc/nope"})
     assert done.stdout.startswith("MissingDependency Spark can't start: Spark's Java process has ended")
@@ -110,7 +110,7 @@ def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -
 
 
 def test_an_interrupt_within_a_job_ends_the_jvm_as_well() -> None:
-    """Ctrl-C goes to all processes of the terminal's group, and Java ignores it. Nobody says a word beside us."""
+    """Ctrl-C, which Java ignores, ends the JVM as well, and neither Spark nor Java prints anything."""
     program = f"""
 import sys
 sys.path[:0] = {sys.path!r}
@@ -141,7 +141,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("module", JOB)
 def test_jobs_run_everywhere(module: str) -> None:
-    """No Python UDF, no sparkContext or RDD (so that Spark Connect works), and no import that workers lack."""
+    """A job uses no Python UDF, no sparkContext or RDD (for Spark Connect), and no import that workers lack."""
     tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not used & {"sparkContext", "rdd", "udf", "pandas_udf", "toPandas", "toArrow", "_jvm", "_jdf"}

@@ -74,27 +74,27 @@ def rows_of(spark: SparkSession, *paths: str) -> list[Row]:
 
 
 def test_a_csv_row_arrives_as_it_was_written(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Digits stay text where they are names, microseconds and quoted cells with line ends survive."""
+    """Names of digits stay text; microseconds and line ends in quoted cells are kept."""
     found = read_snapshots(spark, [csv_file(HEADER, FULL)])
     assertSchemaEqual(found.schema, SNAPSHOT)
     assertDataFrameEqual(found, spark.createDataFrame([FULL_ROW], SNAPSHOT))
 
 
 def test_empty_cells_are_null_and_empty_metadata_is_not(spark: SparkSession, csv_file: CsvFile) -> None:
-    """An empty cell is null, quoted or not; metadata is an empty string then."""
+    """An empty cell is null, quoted or not; empty metadata is an empty string."""
     [row] = rows_of(spark, csv_file(HEADER, ',,"",,,,t,,0,,"",,,'))
     assert row.metadata == ""
     assert [name for name in SNAPSHOT.names if row[name] is not None] == ["topic", "partition", "metadata"]
 
 
 def test_columns_go_by_their_name(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Nullable columns may be missing and the others may be in any order."""
+    """Nullable columns may be missing, and the others may be in any order."""
     [row] = rows_of(spark, csv_file("offset,partition,group,topic", "7,1,g,t"))
     assert (row.group, row.topic, row.partition, row.offset, row.taken_at, row.metadata) == ("g", "t", 1, 7, None, "")
 
 
 def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Kafka's own four columns need no header."""
+    """A file of kafka-consumer-groups --export is read without a header."""
     [row] = rows_of(spark, csv_file("00123,t,0,5"))
     assert (row.group, row.topic, row.partition, row.offset) == ("00123", "t", 0, 5)
 
@@ -112,7 +112,7 @@ def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> N
     ],
 )
 def test_wrong_columns_are_refused(spark: SparkSession, csv_file: CsvFile, header: str, message: str) -> None:
-    """A header that isn't a snapshot's is refused with the file and the column."""
+    """A header that is not a snapshot's is refused with the file and the column."""
     path = csv_file(header, "t,0,1")
     with pytest.raises(InvalidInput) as error:
         read_snapshots(spark, [path])
@@ -142,7 +142,7 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a file with a good row, which has two lines, and the same with changes: that is on line 4."""
+    """Write a good row of two lines, and the same row with ``changes``, which begins on line 4."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -152,7 +152,7 @@ def csv_with(path: Path, **changes: str) -> str:
 
 
 def parquet_with(path: Path, column: str, value: object) -> str:
-    """Write a file with one row that has this value."""
+    """Write a file with one row that has ``value`` in ``column``."""
     path.parent.mkdir(exist_ok=True)
     nullable = pa.schema([field.with_nullable(True) for field in ARROW])
     return parquet(path, pa.table(arrow_row(**{column: value}), schema=nullable))
@@ -161,12 +161,12 @@ def parquet_with(path: Path, column: str, value: object) -> str:
 def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """No cell turns null silently, no row is filled up or shortened: each file has its one bad row, and that alone.
+    """Each file's one bad row is quarantined alone, with its place and expectation.
 
-    Cells and rows of another length in CSV, cells in Parquet, bytes that are no UTF-8, an offset that is not there in
-    a file without a header, and a file's literal name.
+    The files have wrong cells and row lengths in CSV, wrong cells in Parquet, bytes that are not UTF-8, a missing
+    offset in a file without a header, and names with special characters.
     """
-    planted: dict[str, tuple[str, str, str, str]] = {}  # file: line, column, value, and how what was expected begins
+    planted: dict[str, tuple[str, str, str, str]] = {}  # by file: line, column, value, and how the expectation begins
     for number, (column, value, expected) in enumerate(WRONG_CELLS):
         path = csv_with(tmp_path / "cells" / f"{number}.csv", **{column: value})
         planted[path] = "4", column, value, expected
@@ -200,7 +200,7 @@ def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
 
 @pytest.mark.parametrize("kind", ["a cell", "a row of another length", "a cell in Parquet"])
 def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_path: Path, kind: str) -> None:
-    """The error has the file by its literal name, line, column, value, and what was expected."""
+    """The error has the file's literal name, line, column, value, and what was expected."""
     match kind:
         case "a cell":
             path = csv_with(tmp_path / "be[f]ore%20ö*.csv", topic="")
@@ -217,14 +217,14 @@ def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_pat
 
 
 def test_a_bad_cell_counts_even_if_nobody_uses_its_column(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A job that needs other columns or other rows only is stopped as well."""
+    """A bad cell stops a job that uses other columns or rows, too."""
     path = csv_file("topic,partition,leader_epoch", "t,0,x")
     with pytest.raises(InvalidInput, match="leader_epoch is 'x'"), readable_failures():
         read_snapshots(spark, [path]).where("topic <> 't'").groupBy("topic").count().collect()
 
 
 def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Spark's CSV reader does not count the cells of a row when a job needs some of the columns only."""
+    """A row of another length stops a job that selects few columns; Spark's own reader would not count the cells."""
     path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
     with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
         read_snapshots(spark, [path]).select("topic").collect()
@@ -232,7 +232,7 @@ def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession
 
 @pytest.mark.parametrize("row", ['t,0,"1', 't,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t" ,1,2'])
 def test_a_quote_that_is_not_csv_is_refused_with_its_line(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
-    """Spark would read the rest of the file as one cell, or a name with quotes that nobody has."""
+    """A wrong quote is refused, because Spark would misread a name or the rest of the file."""
     path = csv_file("topic,partition,offset", "t,5,1", row, "t,6,2")
     with pytest.raises(InvalidInput) as refused:
         read_snapshots(spark, [path])
@@ -242,7 +242,7 @@ def test_a_quote_that_is_not_csv_is_refused_with_its_line(spark: SparkSession, c
 def test_a_quote_that_is_not_csv_stops_the_job_elsewhere(
     spark: SparkSession, csv_file: CsvFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that is not on this machine is looked at by nobody before the job."""
+    """In a file that is not on this machine, a wrong quote is found by the job, without a line."""
     monkeypatch.setattr(snapshots, "local_file", lambda uri: None)
     path = csv_file("group,topic,partition,offset", '"o"ld,t,1,2')
     with pytest.raises(InvalidInput) as refused:
@@ -251,7 +251,7 @@ def test_a_quote_that_is_not_csv_stops_the_job_elsewhere(
 
 
 def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Without a last line end the last number may have lost digits."""
+    """A file without a final line end is refused, because its last number may lack digits."""
     path = csv_file("topic,partition,offset", "t,0,12345")
     Path(path).write_bytes(Path(path).read_bytes()[:-3])
     with pytest.raises(InvalidInput, match="cut short"):
@@ -259,7 +259,7 @@ def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: Csv
 
 
 def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """There is not even a header; nor may one hide beside another."""
+    """An empty file is refused, also beside another file in a folder."""
     empty = csv_file("topic,partition", "t,0", name="days/1.csv").replace("1.csv", "2.csv")
     Path(empty).touch()
     with pytest.raises(InvalidInput, match=f"{empty}: an empty file"):
@@ -269,20 +269,20 @@ def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> Non
 
 
 def test_a_file_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """One line instead of Spark's own error."""
+    """A missing file is a one-line error in place of Spark's own."""
     with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
         read_snapshots(spark, [str(tmp_path / "before.csv")])
 
 
 @pytest.mark.parametrize("name", ["before.txt", "before", "before.json"])
 def test_other_kinds_of_file_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
-    """The extension picks the format, and nothing is guessed."""
+    """An extension other than .csv or .parquet is refused, because it decides the format."""
     with pytest.raises(InvalidInput, match=r"names end in \.csv, or in \.parquet"):
         read_snapshots(spark, [csv_file("topic,partition", name=name)])
 
 
 def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Spark would take the file for hidden, and its rows for none."""
+    """A file name that Spark takes for hidden is refused, because its rows would be missing."""
     with pytest.raises(InvalidInput, match="nothing to read here"):
         read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
 
@@ -294,7 +294,7 @@ def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file:
 def test_what_spark_would_leave_out_is_named(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, pattern: str, hidden: str
 ) -> None:
-    """In a folder and in a glob; what Spark itself leaves beside its files is no snapshot."""
+    """A hidden snapshot in a folder or glob is refused; Spark's own marker files are ignored."""
     csv_file("topic,partition", "t,0", name="days/a.csv")
     for name in ("_SUCCESS", "_committed_1", ".a.csv.crc"):
         (tmp_path / "days" / name).touch()
@@ -307,19 +307,19 @@ def test_what_spark_would_leave_out_is_named(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """As everywhere else."""
+    """A byte order mark is refused, as by the other reader."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
 
 def test_any_other_name_is_taken_literally(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Signs that mean something in a glob or a URI are part of an existing file's name."""
+    """Characters of a glob or a URI in the name of an existing file are taken literally."""
     paths = [csv_file("topic,partition", f"t,{number}", name=name) for number, name in enumerate(LITERAL_NAMES)]
     assert sorted(row.partition for row in rows_of(spark, *paths)) == [*range(len(paths))]
 
 
 def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Files with the same header, also in folders inside; several paths may have different columns."""
+    """Files of a folder and its subfolders need equal headers; separate paths may have different columns."""
     csv_file("topic,partition", "t,0", name="days/1.csv")
     csv_file("topic,partition", "t,1", name="days/day=2/2.csv")
     other = csv_file("partition,topic,offset", "2,t,5", name="other.csv")
@@ -328,7 +328,7 @@ def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: 
 
 
 def test_a_folder_with_different_headers_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Spark goes by position within one table: nothing may end up in the wrong column."""
+    """Different headers in a folder are refused, because Spark assigns columns by position."""
     csv_file("topic,partition,offset", "t,1,2", name="days/1.csv")
     csv_file("topic,offset,partition", "t,2,1", name="days/2.csv")
     with pytest.raises(InvalidInput, match="header differs"):
@@ -345,7 +345,7 @@ def parquet(path: Path, table: pa.Table) -> str:
 
 
 def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A file that pyarrow wrote equals the CSV with the same row."""
+    """A Parquet file from pyarrow equals the CSV with the same row."""
     table = pa.table(arrow_row(), schema=ARROW)
     found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
     assertSchemaEqual(found.schema, SNAPSHOT)
@@ -353,7 +353,7 @@ def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_
 
 
 def test_lag_as_time_may_be_there(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A file with the further column and one without it are one table; its cells are as strict as others."""
+    """A file with the time lag column and one without it are one table; its cells are checked, too."""
     moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
     with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
     expected = spark.createDataFrame([(*FULL_ROW, moment)], with_time)
@@ -379,7 +379,7 @@ def test_lag_as_time_may_be_there(spark: SparkSession, tmp_path: Path, csv_file:
 def test_a_parquet_column_of_another_type_is_refused(
     spark: SparkSession, tmp_path: Path, column: str, kind: pa.DataType, message: str
 ) -> None:
-    """Nothing is cast on the way in."""
+    """A Parquet column of another type is refused and not cast."""
     schema = ARROW.set(ARROW.get_field_index(column), pa.field(column, kind))
     values = arrow_row(group=123) if column == "group" else arrow_row()
     with pytest.raises(InvalidInput, match=message):
@@ -387,7 +387,7 @@ def test_a_parquet_column_of_another_type_is_refused(
 
 
 def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """With a schema given, Spark would fill a missing column with nulls and pass over an unknown one."""
+    """Missing and unknown Parquet columns are refused; Spark would fill the one with nulls and ignore the other."""
     table = pa.table(arrow_row(), schema=ARROW)
     with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
@@ -396,7 +396,7 @@ def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSes
 
 
 def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_path: Path) -> None:
-    """The first one's columns say nothing of the others."""
+    """The columns of every Parquet file in a folder are checked, not only those of the first."""
     table = pa.table(arrow_row(), schema=ARROW)
     (tmp_path / "days").mkdir()
     parquet(tmp_path / "days" / "a [1].parquet", table)
@@ -414,7 +414,7 @@ def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_
 
 
 def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """One line with the file instead of a Java stack trace."""
+    """A damaged Parquet file is a one-line error in place of a Java stack trace."""
     path = tmp_path / "s.parquet"
     parquet(path, pa.table(arrow_row(), schema=ARROW))
     path.write_bytes(path.read_bytes()[:200])
@@ -425,7 +425,7 @@ def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_page_that_does_not_fit_its_checksum_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A flipped bit of an offset would be another offset."""
+    """A flipped bit in an offset is refused by the checksum of its page."""
     path, offset = tmp_path / "s.parquet", 0x0102030405060708
     tables.save(Snapshot.of_rows([row(offset=offset)]), path)
     whole = bytearray(path.read_bytes())
@@ -437,14 +437,14 @@ def test_a_page_that_does_not_fit_its_checksum_is_named(spark: SparkSession, tmp
 
 
 def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """CSV and Parquet may be mixed when they are named one by one."""
+    """CSV and Parquet files may be mixed if each is named."""
     path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
     found: DataFrame = read_snapshots(spark, [path, csv_file("topic,partition", "t,0")])
     assert {row.topic for row in found.collect()} == {"007", "t"}
 
 
 def test_any_metadata_that_our_own_writer_writes_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    """NULs, as confluent-kafka commits them, quotes, what looks like an escape or a guard: all is as it was."""
+    """Metadata that our writer saved is read unchanged: NULs, quotes, text like an escape, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
@@ -457,7 +457,7 @@ def test_any_metadata_that_our_own_writer_writes_is_read_as_it_was(spark: SparkS
 def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """``'=1`` stands for the group ``=1``, as the command line writes it; the tables for people are guarded again."""
+    """``'=1`` is read as the group ``=1``, as the command line saves it; output tables get the apostrophe again."""
     names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare", "'\uff1d1": "\uff1d1"}
     file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
     read = read_snapshots(spark, [file])
@@ -470,7 +470,7 @@ def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
 
 
 def test_both_readers_judge_the_corpus_alike(spark: SparkSession, tmp_path: Path) -> None:
-    """Good files have the same rows in our own reader and in Spark's; bad ones are refused by both."""
+    """Our own reader and Spark's read the same rows from good files, and both refuse the bad ones."""
     for name, text in (GOOD | BAD).items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
     for name in GOOD:

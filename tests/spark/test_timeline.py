@@ -34,7 +34,7 @@ def mapping(spark: SparkSession) -> DataFrame:
 
 
 def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
-    """Hour, source group, lag, produced, consumed, in the order of time."""
+    """Return hour, source group, lag, produced and consumed, in order of time."""
     rows = timeline.orderBy("group", "topic", "taken_at").collect()
     hours = [round((each.taken_at.astimezone(UTC) - NOON) / timedelta(hours=1)) for each in rows]
     return [
@@ -44,7 +44,7 @@ def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def test_a_line_goes_on_across_the_hand_over(spark: SparkSession, snapshot: Snapshot, mapping: DataFrame) -> None:
-    """The old group's history, then the new group's own: lag, and what was produced and consumed between moments."""
+    """A curve has the source group's history, then the target's: lag, and records produced and consumed."""
     before = snapshot(row(0, 10, 50), row(1, 40, 70), {"topic": "others"})
     after = snapshot(*(row(hour, offset, end, group="billing") for hour, offset, end in ((2, 40, 90), (3, 85, 95))))
     timeline = lag_timeline(before, after, mapping)
@@ -63,10 +63,10 @@ def test_a_line_goes_on_across_the_hand_over(spark: SparkSession, snapshot: Snap
 
 
 def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping: DataFrame) -> None:
-    """One folder with every snapshot of both groups on both sides: the old group stands still, and is left."""
+    """With all snapshots on both sides, the curve leaves the source group where the target's begins."""
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
-    for each in new:  # a snapshot reads one group after the other
+    for each in new:  # because a snapshot reads one group after the other
         each["taken_at"] -= timedelta(milliseconds=5)
     everything = snapshot(*old, *new, *new)
     assert points(lag_timeline(everything, everything, mapping)) == [
@@ -79,7 +79,7 @@ def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping
 
 
 def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
-    """Lag is null where no partition has a commit, and the sum of those that have one elsewhere."""
+    """Lag is null if no partition has a committed offset, and otherwise the sum over those that have one."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
     assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]
@@ -87,13 +87,13 @@ def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
 
 
 def test_nothing_is_subtracted_across_a_recreation(snapshot: Snapshot) -> None:
-    """Offsets of two topics of one name say nothing about each other."""
+    """Offsets of a recreated topic are not subtracted from those of the old one."""
     rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
     assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
 
 
 def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
-    """Before and after are in the verdict already; several clusters with two moments each are none either."""
+    """Two times for each cluster are no history, because the verdict has both; three times are."""
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
@@ -108,7 +108,7 @@ def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
 
 
 def test_the_driver_gets_a_line_for_each_topic_and_for_all(snapshot: Snapshot, mapping: DataFrame) -> None:
-    """Sorted, in UTC, to the microsecond."""
+    """The driver gets a curve for each topic and for the group, sorted, with UTC times to the microsecond."""
     before = snapshot(row(0, 10), row(1, 20))
     after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
     found = reconcile_tables(before, after, mapping)
@@ -125,7 +125,7 @@ def test_the_driver_gets_a_line_for_each_topic_and_for_all(snapshot: Snapshot, m
 
 
 def test_a_history_stays_small(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole groups come before their topics, the largest lag first; of a line that is cut the latest are kept."""
+    """Groups come before their topics, the largest lag first; a curve that is cut keeps its latest times."""
     rows = [
         row(hour, 100 - lag, group=group, topic=topic)
         for group, topic, lag in (("g", "small", 1), ("g", "large", 70), ("h", "middle", 30))

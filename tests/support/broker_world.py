@@ -1,4 +1,4 @@
-"""Producers, consumers and administrators on a real broker, named for one test."""
+"""Producers, consumers and administrators on a real broker, with topic and group names that belong to one test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECONDS = 30.0
 
 
 def until(condition, *, seconds: float = _SECONDS):
-    """Await a condition and return what it returned; fail when it does not come true in time."""
+    """Return the result of a condition as soon as it is true; fail if it stays false for ``seconds``."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_not_result(bool),
         stop=tenacity.stop_after_delay(seconds),
@@ -36,14 +36,14 @@ def until(condition, *, seconds: float = _SECONDS):
 
 @functools.cache
 def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
-    """Return the one producer of a broker for all tests: each has threads, and lives to the end of the run."""
+    """Return a broker's one producer for all tests: each producer has threads and lives until the end of the run."""
     return confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
 
 
 class BrokerWorld:
-    """What others do to the cluster while the tool is tested. Every name is new, so tests share one broker."""
+    """The deeds of other clients while the tool is tested. Every name is new, so that tests can share one broker."""
 
-    # The clients under test, in the contract suite alone.
+    # The clients under test: set by the contract suite only.
     writer: KafkaPythonWriter
     witness: SecondClient
 
@@ -80,24 +80,24 @@ class BrokerWorld:
         until(lambda: len(self._admin.describe_topics([topic])[0]["partitions"]) == total)
 
     def create_scram_user(self, name: str, password: str) -> None:
-        """Let somebody log in with SCRAM-SHA-256."""
+        """Create a user who can log in with SCRAM-SHA-256."""
         credential = UserScramCredentialUpsertion(name, ScramMechanism.SCRAM_SHA_256, password=password)
         assert self._admin.alter_user_scram_credentials([credential]) == {name: None}
 
     def produce(
         self, topic: str, partition: int, records: int, *, prefix: str = "", timestamp: int = 0, key: str | None = None
     ) -> None:
-        """Append records; ``timestamp`` is in milliseconds since 1970, 0 the time of now."""
-        self._producer.list_topics(topic, _SECONDS)  # also partitions that were added since
+        """Append records; ``timestamp`` is in milliseconds since 1970, where 0 means the current time."""
+        self._producer.list_topics(topic, _SECONDS)  # load partitions that were added after the last request
         for number in range(records):
             value = f"{prefix}{topic}-{partition}-{number}"
             self._producer.produce(topic, value=value, partition=partition, timestamp=timestamp, key=key)
         assert self._producer.flush(_SECONDS) == 0
 
     def produce_in_order(self, topic: str, partition: int, records: Iterable[tuple[str, int]]) -> None:
-        """Append records, given as value and timestamp, each once the one before is there.
+        """Append records, given as value and timestamp; send each after the previous one is acknowledged.
 
-        Sent all at once, some came out of order (seen on a busy machine).
+        Sent all at once, some records arrived in another order on a busy machine.
         """
         self._producer.list_topics(topic, _SECONDS)
         for value, timestamp in records:
@@ -113,17 +113,17 @@ class BrokerWorld:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """As `transact`, with a transaction that is open for the length of a ``with`` block."""
+        """Do the same as `transact`, but keep the transaction open for the length of a ``with`` block."""
         producer = self.transactional_producer()
         producer.begin_transaction()
         for number in range(records):
             value = f"{topic}-{partition}-{number}"
             producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
-        assert producer.flush(_SECONDS) == 0  # an abort would take back what is still to be sent
+        assert producer.flush(_SECONDS) == 0  # otherwise an abort would drop records that are not sent yet
         yield
         end = self._end(topic, partition) + 1
         (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
-        until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is there
+        until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is in the log
 
     def _end(self, topic: str, partition: int) -> int:
         where = KafkaTopicPartition(topic, partition)
@@ -152,23 +152,23 @@ class BrokerWorld:
         assert [error.errno for error in answers.values()] == [0], answers
 
     def commit_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """As `commit`, for several partitions in one request."""
+        """Do the same as `commit`, for several partitions in one request."""
         wanted = {KafkaTopicPartition(*partition): OffsetAndMetadata(at, "", 0) for partition, at in offsets.items()}
         answers = self._admin.alter_group_offsets(group, wanted)
         assert {error.errno for error in answers.values()} <= {0}, answers
 
     def delete_offsets(self, group: str, *partitions: TopicPartition) -> None:
-        """Delete a group's commits, as ``kafka-consumer-groups --delete-offsets`` does."""
+        """Delete a group's committed offsets, as ``kafka-consumer-groups --delete-offsets`` does."""
         self._admin.delete_group_offsets(group, [KafkaTopicPartition(*partition) for partition in partitions])
         until(lambda: not set(partitions) & self.committed(group).keys())
 
     def delete_group(self, group: str) -> None:
-        """Delete a group without members, with all its commits."""
+        """Delete a group without members, with all its committed offsets."""
         self._admin.delete_groups([group])
         until(lambda: not self.committed(group))
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed, read by another path than the tool's."""
+        """Return a group's committed offsets, read with another client than the tool's."""
         found = self._admin.list_group_offsets({group: None})[group]
         return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
 
@@ -190,7 +190,7 @@ class BrokerWorld:
         return consumer
 
     def join(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
-        """Make a confluent-kafka consumer a member of a group, and return it once it has its partitions."""
+        """Make a confluent-kafka consumer a member of a group, and return it once it has an assignment."""
         consumer = self.consumer(group, *topics, **config)
         early = self._early[consumer] = []
 
@@ -202,10 +202,11 @@ class BrokerWorld:
         return consumer
 
     def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
-        """Have a group's commit expire, as one does whose topic was unsubscribed a retention ago.
+        """Make a committed offset expire, as if its topic had been unsubscribed longer ago than the retention time.
 
-        Its only member, the first that it ever had, commits the same offset once more for a millisecond: the version of
-        the request from before KIP-211 says how long. The group must not be subscribed to the topic.
+        The consumer commits the same offset again with a retention of 1 ms, in a version of the request from before
+        KIP-211, which has a retention field. The consumer must be the only member and the first that the group ever had
+        (the request says generation 1). The group must not be subscribed to the topic.
         """
         offset = self.committed(group)[partition]
         commit = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -233,7 +234,7 @@ class BrokerWorld:
     def read_to_end(
         self, consumer: confluent_kafka.Consumer, topic: str, partition: int
     ) -> list[confluent_kafka.Message]:
-        """Return all records of a partition, read without a group's membership."""
+        """Return all records of a partition, read with a manual assignment."""
         where = confluent_kafka.TopicPartition(topic, partition, 0)
         _, end = consumer.get_watermark_offsets(where, _SECONDS)
         consumer.assign([where])
@@ -250,7 +251,7 @@ class BrokerWorld:
         return found
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the broker that leads a partition, -1 where none does."""
+        """Return the id of the broker that leads a partition, or -1 if there is no leader."""
         (described,) = self._admin.describe_topics([topic])
         return next(each["leader_id"] for each in described["partitions"] if each["partition_index"] == partition)
 
@@ -259,7 +260,7 @@ class BrokerWorld:
         consumer.close()
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
-        """Return the values of this many records."""
+        """Return the values of the next records, as many as asked for."""
         values = self._early.pop(consumer, [])
 
         def enough() -> bool:
@@ -276,10 +277,10 @@ class BrokerWorld:
 
 
 def wait_for_coordinators(bootstrap_servers: str) -> None:
-    """Return once every partition of the offsets topic answers.
+    """Return once every partition of the offsets topic has a coordinator that answers.
 
-    The first question about a group makes Kafka create that topic, and has no answer for a while. The groups that are
-    asked about here need every partition of it between them.
+    The first request about a group makes Kafka create that topic, and coordinators don't answer for a while. The names
+    of the groups that are asked about here map to every partition of the topic.
     """
     not_yet = (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError)
     patience = tenacity.Retrying(

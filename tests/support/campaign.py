@@ -1,12 +1,12 @@
-"""One seeded run of a migration with a fault, and what must hold after it.
+"""One seeded run of a migration with a fault, and the checks after it.
 
-The command runs in a process of its own. It is halted at a random step (``halted_at``); then the fault happens, before
-the step or while it goes on. The cluster is mended, while the command still runs or after it. Then:
+The command runs in a process of its own and halts at a random step (``halted_at``). The fault happens before the step
+or during it. The cluster is repaired while the command still runs, or after it has ended. Then these must hold:
 
-- every partition that the receipt calls confirmed or unchanged stands where it says; any other stands where it did
-  before, or where it was to go; where nothing was to be written (exit 2, 3 or 5), nothing was;
-- the same command again completes it;
-- the new groups' applications, started then, process every record that the old group had not, once.
+- The target group has the offset that the receipt states for every confirmed or unchanged partition. Any other
+  partition has the offset from before the run or the planned offset. Exit 2, 3 and 5 mean that nothing was written.
+- The same command, run again, completes the migration.
+- The target groups' applications, started afterwards, process every record that the source group had not, once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support import forks
 from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
-# The first three come twice as often as the others.
+# The first three faults are listed twice, so that they are chosen twice as often.
 FAULTS = (
     "coordinator killed",
     "coordinator killed",
@@ -45,16 +45,16 @@ FAULTS = (
     "partition without leader",
     "second client crashes",
 )
-# A migration of two topics to two groups makes so many steps, or a few more; from the first time that the receipt is
-# recorded to the last look after the write they are these (measured). Half of the runs halt there.
+# A migration of two topics to two groups takes 74 steps or a few more. Steps 45 to 64 lie between the first time that
+# the receipt is recorded and the last check after the write. Half of the runs choose their step from these.
 _ALL_STEPS, _STEPS_OF_THE_WRITE = range(1, 75), range(45, 65)
-_PATIENCE = 150.0  # for a command to end by itself: far more than its time-outs add up to
+_PATIENCE = 150.0  # far longer than the sum of the command's time-outs
 _NOTHING_WRITTEN = (2, 3, 5)
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What a seed stands for, and what came of it. ``problems`` is empty where all holds."""
+    """What the seed chose, and the results. ``problems`` is empty if every check passed."""
 
     seed: int
     fault: str
@@ -73,7 +73,7 @@ class Run:
 
 
 def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Run:
-    """Do one run in an empty folder."""
+    """Return the result of one run in an empty folder."""
     chance = random.Random(seed)
     step = chance.choice(chance.choice((_ALL_STEPS, _STEPS_OF_THE_WRITE)))
     found = Run(seed=seed, fault=chance.choice(FAULTS), step=step)
@@ -84,7 +84,7 @@ def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Run:
         _FAULTS[found.fault](migration)
         migration.complete()
         migration.count_records()
-    except Exception as error:  # noqa: BLE001  a harness that fails has seen nothing
+    except Exception as error:  # noqa: BLE001  a harness that fails has checked nothing
         found.problems.append(f"{type(error).__name__}: {error}")
     finally:
         migration.end()
@@ -93,7 +93,7 @@ def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Run:
 
 
 class _Migration:
-    """An old group with two topics, the records on them, and the command that hands each to a group of its own."""
+    """A source group with two topics, their records, and the command that hands each topic to a target group."""
 
     def __init__(self, chance: random.Random, brokers: ThreeBrokers, folder: Path, found: Run) -> None:
         self.chance, self.brokers, self.folder, self.found = chance, brokers, folder, found
@@ -112,7 +112,7 @@ class _Migration:
         self.timeout = chance.choice((3, 20, 20))
 
     def begin(self) -> None:
-        """Have the old group consume a part of each partition, and write the spec."""
+        """Commit offsets of the source group for a part of each partition, and write the split spec."""
         self.produce()
         self.brokers.flush()
         self.positions = {each: self.chance.randint(0, self.produced[each]) for each in self.partitions}
@@ -125,7 +125,7 @@ class _Migration:
         )
 
     def coordinator(self):
-        """Return the coordinator of the old group, or of a new one."""
+        """Return the coordinator of the source group or of a target group."""
         return self.brokers.coordinator(self.chance.choice([self.source, *self.targets]))
 
     def produce(self) -> None:
@@ -139,7 +139,7 @@ class _Migration:
         self.produced.update(more)
 
     def join(self) -> None:
-        """Have the old application consume, and return once it does."""
+        """Start the old application, and return once it has an assignment."""
         self.application = OldApplication(self.brokers, self.source, self.topics, self.positions)
         deadline = time.monotonic() + _PATIENCE
         while not self.application.joined() and time.monotonic() < deadline:
@@ -156,7 +156,7 @@ class _Migration:
 
     @contextmanager
     def halted(self) -> Iterator[Halted]:
-        """Start the command, and yield it where it has halted at the run's step, or has ended before."""
+        """Start the command, and yield once it has halted at the run's step or has ended before that step."""
         tell_from, tell_to = os.pipe()
         hear_from, hear_to = os.pipe()
         command = [sys.executable, "-m", "tests.support.halted_at", str(self.found.step), str(tell_to), str(hear_from)]
@@ -195,7 +195,7 @@ class _Migration:
         self.check_receipt(code)
 
     def again(self) -> int:
-        """Run the same command, without a fault, and return its exit code."""
+        """Run the same command again without a fault, and return its exit code."""
         with forks.Popen(
             [sys.executable, "-m", "migrate_groups", *self._arguments()],
             cwd=self.folder,
@@ -229,7 +229,7 @@ class _Migration:
             self.found.problems.append(f"exit {code} with {len(errors)} lines of error")
 
     def standing(self) -> dict[tuple[str, TopicPartition], int]:
-        """Return what the new groups have committed."""
+        """Return the committed offsets of the target groups."""
         return {
             (group, partition): offset
             for group, topic in self.targets.items()
@@ -237,7 +237,7 @@ class _Migration:
         }
 
     def check_receipt(self, code: int) -> None:
-        """Hold what the receipt says against what the new groups have committed."""
+        """Compare the receipt with the committed offsets of the target groups."""
         standing = self.standing()
         path = self.folder / "split.toml.run" / "receipt.json"
         if not path.exists() or (code in _NOTHING_WRITTEN and len(self.found.exits) == 1):
@@ -258,7 +258,7 @@ class _Migration:
                 self.found.problems.append(f"{change.topic_partition} was to go to {after}, not {self.positions}")
 
     def complete(self) -> None:
-        """Run the same command until it is done: once is enough on a whole cluster."""
+        """Run the same command again if it failed; one more run must be enough on a repaired cluster."""
         if self.found.exits[-1] != 0 and self.again() != 0:
             self.found.problems.append(f"the same command again: exit {self.found.exits[-1]}")
         wanted = {
@@ -273,7 +273,7 @@ class _Migration:
         self.check_receipt(self.found.exits[-1])
 
     def count_records(self) -> None:
-        """Start the new applications, and count what they and the old group have processed."""
+        """Start the target groups' applications, and count the records that they and the source group processed."""
         self.produce()
         self.brokers.flush()
         processed = Counter(f"{each}-{number}" for each in self.partitions for number in range(self.positions[each]))
@@ -287,31 +287,31 @@ class _Migration:
             self.found.problems.append("records were skipped or processed twice")
 
     def end(self) -> None:
-        """Leave the cluster as it was found."""
+        """Repair the cluster, stop the old application, and delete the topics."""
         try:
             self.brokers.heal()
             self.leave()
             self.brokers.delete_topics(self.topics)
-        except Exception as error:  # noqa: BLE001  told with the run
+        except Exception as error:  # noqa: BLE001  reported with the run
             self.found.problems.append(f"afterwards: {type(error).__name__}: {error}")
 
 
 class Halted:
-    """The command's process where it has halted."""
+    """The command's process after it has halted."""
 
     def __init__(self, process: subprocess.Popen[bytes], go_on: int) -> None:
         self.process = process
         self._go_on: int | None = go_on
 
     def release(self) -> None:
-        """Let it go on."""
+        """Let the process continue."""
         if self._go_on is not None:
             os.close(self._go_on)
             self._go_on = None
 
 
 def _before_or_during(migration: _Migration, halted: Halted) -> None:
-    """In half of the runs let the command go on just before the fault happens."""
+    """Let the command continue shortly before the fault, in half of the runs."""
     if migration.chance.random() < 0.5:
         halted.release()
         migration.pause(0.02)
@@ -354,7 +354,7 @@ def _tool_killed(migration: _Migration) -> None:
 
 
 def _tool_killed_at_a_hung_coordinator(migration: _Migration) -> None:
-    """Its last request waits in the broker's socket, and may be carried out after its end."""
+    """Kill the command while its last request waits in the broker's socket: the broker may still execute it."""
     with migration.halted() as halted:
         victim = migration.brokers.coordinator(migration.chance.choice([*migration.targets]))
         migration.brokers.hang(victim)
@@ -365,7 +365,7 @@ def _tool_killed_at_a_hung_coordinator(migration: _Migration) -> None:
 
 
 def _second_client_crashes(migration: _Migration) -> None:
-    """As librdkafka has been seen to do; once or twice."""
+    """Crash the second client once or twice, as librdkafka has been seen to crash."""
     with migration.halted() as halted:
         crash = migration.chance.choice((signal.SIGSEGV, signal.SIGABRT))
         crash_children(halted.process.pid, crash)
@@ -387,7 +387,7 @@ def _cluster_gone(migration: _Migration) -> None:
 
 
 def _rolling_restart(migration: _Migration) -> None:
-    """The old application runs on while the command waits for its stop."""
+    """Restart all brokers while the old application runs and the command waits for it to stop."""
     migration.found.step = 0
     migration.join()
     with migration.halted():

@@ -1,4 +1,4 @@
-"""Run the command line as a user does, without a terminal: in a process of its own, or quicker in this one."""
+"""Run the command line as a user does, without a terminal: in a process of its own, or faster in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 120
 
 
 class Process(subprocess.Popen[str]):
-    """A command's process, each of whose streams is a pipe."""
+    """A command's process with a pipe for each stream."""
 
     stdin: IO[str]
     stdout: IO[str]
@@ -29,13 +29,13 @@ class Process(subprocess.Popen[str]):
 
 
 class _Forked(Process, forks.Popen[str]):
-    """The same, without the time that Python's start takes."""
+    """A command's process that is forked, without the start time of Python."""
 
 
 class Cli:
-    """``migrate-groups`` in a folder; ``bootstrap_servers`` is handed over in the environment.
+    """``migrate-groups`` in a folder; ``bootstrap_servers`` is passed in the environment.
 
-    Its processes are forked from one that has imported already; those of ``cold`` are not.
+    Its processes are forked from a process that has already imported everything; those of ``cold`` start Python.
     """
 
     program: tuple[str, ...] = ("-m", "migrate_groups")
@@ -50,7 +50,7 @@ class Cli:
 
     @property
     def cold(self) -> Self:
-        """The same command line, which starts Python itself: for tests of the start, and of what it imports."""
+        """Return the same command line, but one that starts Python: for tests of the start and of the imports."""
         other = copy.copy(self)
         other.is_cold = True
         return other
@@ -71,14 +71,14 @@ class Cli:
     def __call__(
         self, *arguments: object, stdin: str = "", code: int = 0, seconds: float = _SECONDS
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, and check its exit code."""
+        """Run a command, check its exit code, and return the completed process."""
         process = self.start(*arguments)
         out, err = process.communicate(stdin, timeout=seconds)
         assert process.returncode == code, f"exit {process.returncode}, expected {code}\n{out}\n{err}"
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def fails(self, *arguments: object, code: int, stdin: str = "") -> str:
-        """Run a command that must fail: one line on stderr begins with ``error:``, and there is no traceback."""
+        """Run a command that must fail with one line ``error: ...`` on stderr and no traceback; return that line."""
         done = self(*arguments, code=code, stdin=stdin)
         lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert len(lines) == 1, done.stderr
@@ -86,7 +86,7 @@ class Cli:
         return lines[0]
 
     def killed_at(self, step: int, *arguments: str) -> bool:
-        """Run a command that is killed at a step; return whether it came to that step. It must succeed otherwise."""
+        """Run a command that is killed at a step; return False if it succeeded before it reached that step."""
         process = self.start_killed_at(step, *arguments)
         _, err = process.communicate(timeout=_SECONDS)
         assert process.returncode in (0, -signal.SIGKILL), err
@@ -100,12 +100,12 @@ class Cli:
 
 
 class CliHere(Cli):
-    """The same, in this process: for many short commands, each of which would take half a second to start."""
+    """The command line in this process: for many short commands, each of which would take half a second to start."""
 
     def __call__(
         self, *arguments: object, stdin: str = "", code: int = 0, seconds: float = _SECONDS
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, and check its exit code; ``seconds`` is not watched over here."""
+        """Run a command, check its exit code, and return its result; ``seconds`` is ignored."""
         status, said, complained = self.outcome(*arguments, stdin=stdin)
         assert status == code, f"exit {status}, expected {code}\n{said}\n{complained}"
         return subprocess.CompletedProcess(sys.argv, code, said, complained)
@@ -134,7 +134,7 @@ class CliHere(Cli):
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Put back what signals meant: a process that has run a command has no other use for them."""
+    """Restore the signal handlers, because a command replaces them and its process normally ends afterwards."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

@@ -1,4 +1,4 @@
-"""A clock that waits in no time."""
+"""A clock whose sleep returns at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.rows import NOON
 
 
 class FakeClock:
-    """Starts at `NOON`; sleeping moves it on at once, after ``while_asleep`` did what others do meanwhile."""
+    """A clock that starts at `NOON`. Sleeping first calls ``while_asleep``, then moves the clock forward at once."""
 
     def __init__(self, while_asleep: Callable[[], object] = lambda: None) -> None:
         self.slept = 0.0

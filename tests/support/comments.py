@@ -1,4 +1,4 @@
-"""A comment as GitHub would render it; and foreign text to put into one."""
+"""Parse a comment as GitHub would render it; strategies for text from users that is put into one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 MOST = 65_536
-"""The characters that GitHub takes."""
+"""The maximum number of characters in a comment on GitHub."""
 
 ZERO_WIDTH_SPACE = "\u200b"
 
@@ -21,7 +21,7 @@ NAME = TEXT.filter(bool)
 
 
 class Page(HTMLParser):
-    """A rendered comment: the tables' cells, the folds' summaries, the list, code, and the text outside of code."""
+    """A rendered comment: the cells of tables, the summaries of folds, list items, code, and text outside of code."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

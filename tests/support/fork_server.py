@@ -1,7 +1,8 @@
-"""The server of `forks`: ``python -m tests.support.fork_server SOCKET`` imports, says ``ready``, and forks on request.
+"""The server of `forks`: ``python -m tests.support.fork_server SOCKET`` prints ``ready`` and forks on request.
 
-It has one thread, because a fork copies one thread and every lock that another one holds. A request is a line of JSON
-and the descriptors; answers are the new process's id and, when that has ended, its exit code.
+It imports the command line's modules first. It has one thread, because a fork copies only one thread but every lock
+that other threads hold. A request is a line of JSON with the file descriptors. The answers are the id of the new
+process and, when it has ended, its exit code.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from typing import Any, AnyStr
 import migrate_groups
 from migrate_groups.kafka import second_client as witness
 
-# Spark is left to those who use it: it is big, and few do.
+# Spark is not imported here, because it is large and few commands need it.
 _NOT_IMPORTED = ("migrate_groups.__main__", "migrate_groups.spark", "migrate_groups.demo")
 _LOADED_LATE = ("pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "rich.live", "rich.progress", "kafka.admin")
 _MOST_DESCRIPTORS = 32
-# Above the descriptors of any process here: received ones wait there until the others are closed.
+# Higher than the descriptors of any process here, so that received ones survive while the others are closed.
 _ASIDE = 512
 
 
 def import_all() -> None:
-    """Import what commands use, also what they import only when they need it."""
+    """Import the modules that commands use, including those that they import lazily."""
     for found in pkgutil.walk_packages(migrate_groups.__path__, "migrate_groups."):
         if not found.name.startswith(_NOT_IMPORTED):
             importlib.import_module(found.name)
@@ -49,7 +50,7 @@ def import_all() -> None:
 
 
 class Server:
-    """Forks for each request until its stdin ends."""
+    """A server that forks a process for each request until its stdin ends."""
 
     def __init__(self, address: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -63,7 +64,7 @@ class Server:
         self._callers: dict[int, socket.socket] = {}
 
     def serve(self) -> Job | None:
-        """Return what is to be run, in each process that is forked; in this one None at the end."""
+        """Return the job to run in each forked process; return None in the server at its end."""
         with selectors.DefaultSelector() as ready:
             for each in (sys.stdin, self._woken, self._listener):
                 ready.register(each, selectors.EVENT_READ)
@@ -111,19 +112,19 @@ class Server:
 
 
 def _tell(caller: socket.socket, number: int) -> None:
-    with suppress(BrokenPipeError):  # it does not wait for the answer
+    with suppress(BrokenPipeError):  # the caller does not wait for the answer
         caller.sendall(b"%d\n" % number)
 
 
 class Job:
-    """A module to run, and the process to be while it runs."""
+    """A module to run, and the state that its process needs."""
 
     def __init__(self, request: dict[str, Any], received: list[int]) -> None:
         self._request, self._received = request, received
 
     @classmethod
     def received(cls, caller: socket.socket) -> Job | None:
-        """Return what a caller requests; None where it has ended before it could say so."""
+        """Return the request of a caller, or None if the caller ended before it sent all of it."""
         message, received, _, _ = socket.recv_fds(caller, 1 << 16, _MOST_DESCRIPTORS)
         while not message.endswith(b"\n"):
             more = caller.recv(1 << 16)
@@ -137,9 +138,9 @@ class Job:
             os.close(each)
 
     def prepare(self) -> None:
-        """Make this process what it would be, had it been started for this."""
+        """Give this process the state that it would have if it had been started for this job."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-            if callable(signal.getsignal(number)):  # one that is ignored stays so
+            if callable(signal.getsignal(number)):  # an ignored signal stays ignored
                 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         if self._request["new_session"]:
             os.setsid()
@@ -148,7 +149,7 @@ class Job:
         os.environ.clear()
         os.environ.update(self._request["environment"])
         time.tzset()
-        tempfile.tempdir = None  # as the new environment says
+        tempfile.tempdir = None  # so that it is read from the new environment
         sys.argv = ["-m", *self._request["arguments"]]
         sys.path[0] = self._request["folder"]
 
@@ -165,7 +166,7 @@ class Job:
     def run(self) -> None:
         """Run the module, as ``python -m`` does."""
         module = self._request["module"]
-        sys.modules.pop(module, None)  # runpy warns of one that is imported already
+        sys.modules.pop(module, None)  # runpy warns if the module is already imported
         code: object = None
         try:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -175,7 +176,7 @@ class Job:
 
 
 def _end(code: object) -> None:
-    """End as Python does, without clearing its memory: that would copy every page that the fork shares (40 ms)."""
+    """End as Python does, but without freeing memory: that would copy every page that the fork shares (40 ms)."""
     if code is not None and not isinstance(code, int):
         raise SystemExit(code)
     threading._shutdown()  # type: ignore[attr-defined]  # CPython's own
@@ -184,19 +185,19 @@ def _end(code: object) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except (OSError, ValueError):
-        raise SystemExit(code) from None  # Python says so, with an exit code of its own
+        raise SystemExit(code) from None  # Python reports the error and chooses the exit code
     os._exit((code or 0) & 0xFF)
 
 
 def _stream(number: int, mode: str, like: Any, *, by_line: bool = False) -> io.TextIOWrapper:
-    """Return a standard stream as Python opens it; with ``PYTHONUNBUFFERED`` those for writing have no buffer."""
+    """Return a standard stream as Python opens it; with ``PYTHONUNBUFFERED``, streams for writing have no buffer."""
     at_once = like.write_through
-    binary = open(number, mode, 0 if at_once and number else -1, closefd=False)  # noqa: SIM115  open to the end
+    binary = open(number, mode, 0 if at_once and number else -1, closefd=False)  # noqa: SIM115  open until the end
     return io.TextIOWrapper(binary, like.encoding, like.errors, None, by_line and not at_once, at_once)
 
 
 class ForkedHere(subprocess.Popen[AnyStr]):
-    """A child of a process that was forked: the second client's. It is forked as well, unless threads forbid it."""
+    """The second client as a child of a forked process. It is forked too, unless this process has several threads."""
 
     def _execute_child(self, args: list[str], *values: Any) -> None:
         if threading.active_count() > 1:
@@ -220,7 +221,7 @@ class ForkedHere(subprocess.Popen[AnyStr]):
 
 
 def _run_and_exit(job: Job) -> None:
-    """Run a job in the middle of what this process was doing, and never go back to that."""
+    """Run a job in a forked copy of a running process; never return to the code that forked."""
     try:
         job.prepare()
         job.run()
@@ -234,7 +235,7 @@ if __name__ == "__main__":
     vars(witness)["subprocess"] = SimpleNamespace(Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
     server = Server(sys.argv[1])
     gc.collect()
-    gc.freeze()  # otherwise each fork's first collection copies all of these objects' pages
+    gc.freeze()  # otherwise the first collection in each fork copies the pages of all these objects
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     if job := server.serve():

@@ -1,6 +1,6 @@
-"""``python -IS forked_command.py SOCKET MODULE ARGUMENT...``: a command for scripts, which a server of `forks` runs.
+"""``python -IS forked_command.py SOCKET MODULE ARGUMENT...``: a command for scripts that the server of `forks` runs.
 
-It is there in 20 ms. Signals to this process do not reach the one that was forked.
+It starts in 20 ms. Signals to this process do not reach the forked process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if __name__ == "__main__":
         "module": module,
         "arguments": arguments,
         "environment": dict(os.environ),
-        "folder": os.getcwd(),  # noqa: PTH109  pathlib takes as long to import as all of the rest
+        "folder": os.getcwd(),  # noqa: PTH109  importing pathlib takes as long as everything else here
         "descriptors": [0, 1, 2],
         "new_session": False,
     }

@@ -1,8 +1,8 @@
-"""Python commands without the time that their start and their imports take: `Popen` is ``subprocess.Popen`` for them.
+"""`Popen` is ``subprocess.Popen`` for Python commands, without the time for the start of Python and for imports.
 
-A server (`fork_server`) that has imported what the command line uses forks for each. The new process is set up as a
-fresh one is, and ends as Python ends: exit codes, ``kill -9`` and other signals are the operating system's. Only its
-parent is the server, and its command line in the process list is the server's.
+A server (`fork_server`) that has imported the command line's modules forks a process for each command. The new process
+is set up like a fresh one and ends as Python ends. Exit codes, ``kill -9`` and other signals are those of the operating
+system. Two things differ: its parent is the server, and the process list shows the server's command line.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, AnyStr
 
 _CHECKOUT = Path(__file__).parents[2]
-# Python and the C library read these as they start, before the server forks.
+# Python and the C library read these variables at their start, which is before the server forks.
 _READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-# The parameters of subprocess.Popen._execute_child, after args.
+# The parameters of subprocess.Popen._execute_child after args.
 _PARAMETERS = (
     *("executable", "preexec_fn", "close_fds", "pass_fds", "cwd", "env", "startupinfo", "creationflags", "shell"),
     *(*_PIPES, "restore_signals", "gid", "gids", "uid", "umask", "start_new_session", "process_group"),
@@ -72,12 +72,12 @@ class Popen(subprocess.Popen[AnyStr]):
 
 def _refuse_another_start(environment: dict[str, str]) -> None:
     for name in environment.keys() | os.environ.keys():
-        if name.startswith(_READ_AT_THE_START) and name != "PYTHONPATH":  # the server has imported from the checkout
+        if name.startswith(_READ_AT_THE_START) and name != "PYTHONPATH":  # the server imports from the checkout
             assert environment.get(name) == os.environ.get(name), f"{name} takes a cold start: Python reads it first"
 
 
 class _Server:
-    """The server's process; it ends, with all that it has forked, when its stdin is closed or this process ends."""
+    """The server's process; it ends, with all forked processes, when its stdin is closed or this process ends."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="forks-")
@@ -85,7 +85,7 @@ class _Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.fork_server", self.address],
             cwd=_CHECKOUT,
-            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},  # a thread, from the import on
+            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},  # otherwise importing starts a thread
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -103,7 +103,7 @@ _starting = threading.Lock()
 
 
 def address() -> str:
-    """Return the Unix socket of this process's server, which is started first if there is none."""
+    """Return the address of this process's server (a Unix socket); start the server first if it does not run."""
     with _starting:
         if not _servers:
             _servers.append(_Server())
@@ -111,19 +111,19 @@ def address() -> str:
 
 
 def end_server() -> None:
-    """End the server of this process, if there is one."""
+    """End the server of this process, if it runs."""
     while _servers:
         _servers.pop().close()
 
 
 def _ask(request: dict[str, Any], descriptors: list[int]) -> socket.socket:
-    """Send a request, and return the connection on which the answers come: the process id, then the exit code."""
+    """Send a request, and return the connection for the answers: the process id, then the exit code."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(address())
         message = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(connection, [message], descriptors)
-        if sent < len(message):  # nothing is sent on a connection that a quick process has ended already: EPIPE
+        if sent < len(message):  # otherwise EPIPE if a quick process has already ended the connection
             connection.sendall(message[sent:])
     except BaseException:
         connection.close()

@@ -1,4 +1,4 @@
-"""Rows as a DataFrame that no Python worker is needed for."""
+"""Rows as a DataFrame that needs no Python worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 
 def frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
-    """Return a DataFrame of these rows. Given as tuples, each job would send them through a Python worker."""
+    """Return a DataFrame of these rows, made with Arrow: jobs would send tuples through a Python worker."""
     columns = [*zip(*rows, strict=True)] or [()] * len(schema)
     fields = to_arrow_schema(schema, timezone="UTC")
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]

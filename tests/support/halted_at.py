@@ -1,8 +1,9 @@
-"""Run the command line, and halt it at its Nth step until the parent says go on, or kills it.
+"""Run the command line, and halt it at its Nth step until the parent lets it continue or kills it.
 
-``python -m tests.support.halted_at N TELL HEAR ARGUMENT...``. A step is each side of each request to the cluster, of
-each question to the second client, and of each time that the receipt is recorded. At the Nth a line is written to the
-file descriptor TELL, ``at N``, and one is awaited from HEAR; at the end a line says how many steps there were.
+``python -m tests.support.halted_at N TELL HEAR ARGUMENT...``. There is a step before and after each request to the
+cluster, each question to the second client, and each time that the receipt is recorded. At the Nth step the process
+writes the line ``at N`` to the file descriptor TELL and waits for input from HEAR. At the end it writes ``of`` and the
+number of steps.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from migrate_groups.kafka.second_client import SecondClient
 
 
 class Steps:
-    """Counts steps, and halts at the wanted one."""
+    """A counter of steps that halts at the wanted one."""
 
     def __init__(self, wanted: int, tell: int, hear: int) -> None:
         self._wanted, self._tell, self._hear = wanted, tell, hear

@@ -1,4 +1,4 @@
-"""A cluster in memory that behaves as a broker does: for tests, held to the same contract suite as the real clients."""
+"""A cluster in memory that behaves like a broker, for tests. The contract suite runs on it and on the real clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Held:
 
 
 class InMemoryCluster:
-    """`GroupWriter` over dictionaries, and the deeds of producers and consumers besides."""
+    """`GroupWriter` over dictionaries, with methods for the deeds of producers, consumers and administrators."""
 
     def __init__(self, cluster_id: str = "in-memory") -> None:
         self.principal = "User:ANONYMOUS"
@@ -52,33 +52,33 @@ class InMemoryCluster:
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
         self._created = 0
-        self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # the leader's epoch, and the end by then
+        self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
 
-    # What producers, consumers and administrators do.
+    # Deeds of producers, consumers and administrators.
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Create a topic with empty partitions; one that is created again gets another id."""
+        """Create a topic with empty partitions; a topic that is created again gets another id."""
         self._created += 1
         logs = {number: Log() for number in range(partitions)}
         self._topics[topic] = (f"topic-id-{self._created}", logs)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic, and with it every group's commits for it."""
+        """Delete a topic, and every group's committed offsets for it."""
         del self._topics[topic]
         for group in self._groups.values():
             group.committed = {tp: offset for tp, offset in group.committed.items() if tp.topic != topic}
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """Add empty partitions to a topic, up to a total."""
+        """Add empty partitions to a topic, up to this total."""
         logs = self._topics[topic][1]
         logs.update({number: Log() for number in range(len(logs), total)})
 
     def produce(self, topic: str, partition: int, records: int, *, timestamp: int = 0) -> None:
-        """Append records to a partition, with this timestamp in milliseconds since 1970."""
+        """Append records with this timestamp to a partition; it is in milliseconds since 1970."""
         self._topics[topic][1][partition].append(records, timestamp)
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
-        """Append records and the marker that ends their transaction; a consumer is handed them if it is a commit."""
+        """Append records and their transaction marker; ``read_committed`` consumers get committed records only."""
         with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
             pass
 
@@ -86,7 +86,7 @@ class InMemoryCluster:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """As `transact`, with a transaction that is open for the length of a ``with`` block."""
+        """Do the same as `transact`, but keep the transaction open for the length of a ``with`` block."""
         log = self._topics[topic][1][partition]
         first = log.open_from = log.end
         log.append(records, timestamp)
@@ -101,11 +101,11 @@ class InMemoryCluster:
         log.keep(range(before, log.end))
 
     def lose_leader(self, topic: str, partition: int) -> None:
-        """Take a partition's leader away."""
+        """Leave a partition without a leader."""
         self._topics[topic][1][partition].has_leader = False
 
     def elect(self, topic: str, partition: int, end: int) -> None:
-        """Give a partition another leader, whose log ends here: what lies behind is lost, as by an unclean election."""
+        """Elect another leader whose log ends at ``end``: later records are lost, as in an unclean election."""
         log = self._topics[topic][1][partition]
         log.keep(range(log.start, end))
         log.epoch += 1
@@ -119,26 +119,26 @@ class InMemoryCluster:
         protocol_type: str = "consumer",
         assignor: str = "range",
     ) -> None:
-        """Make somebody, a classic consumer unless said otherwise, a member of a group, Stable at once."""
+        """Add a member to a group, a classic consumer by default. The group is Stable at once."""
         joined = self._groups.setdefault(group, _Group())
         joined.group_type, joined.protocol_type, joined.assignor = group_type, protocol_type, assignor
         joined.members[member.member_id] = member
 
     def leave(self, group: str, member_id: str) -> None:
-        """Take a member out of its group."""
+        """Remove a member from its group."""
         del self._groups[group].members[member_id]
 
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
-        """Commit as a member does, or as a simple consumer does without being one."""
+        """Commit an offset, as a member does or a simple consumer without membership."""
         committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
         self._groups.setdefault(group, _Group()).committed[partition] = committed
 
     def deny(self, resource: Resource, *operations: Operation) -> None:
-        """Take permissions from this principal; they are missing from what it is told, and enforced nowhere."""
+        """Make `permissions` omit these operations on a resource; requests are not checked against it."""
         self._denied |= {(resource, operation) for operation in operations}
 
     def keep_offsets(self, retention: timedelta | None) -> None:
-        """Set how long offsets outlive a group's last member; None: this principal may not know."""
+        """Set how long offsets outlive a group's last member; None if this principal may not read it."""
         self._retention = retention
 
     # GroupReader
@@ -297,7 +297,7 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """See `GroupWriter.held`; nobody comes back to a group in memory."""
+        """See `GroupWriter.held`; no member joins a group in memory on its own."""
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()

@@ -9,9 +9,9 @@ from migrate_groups.model.partitions import OffsetAndTimestamp
 
 @dataclass
 class Log:
-    """Timestamps by offset; ``unseen`` are those of markers and aborted records. ``epoch`` counts its leaders.
+    """Timestamps by offset. ``unseen``: offsets of markers and aborted records. ``epoch``: the leader epoch.
 
-    open_from: the first record of the transaction that is open; None where none is.
+    open_from: the first offset of the open transaction; None if there is none.
     """
 
     start: int = 0
@@ -24,26 +24,26 @@ class Log:
 
     @property
     def stable_end(self) -> int:
-        """How far a ``read_committed`` consumer gets."""
+        """Return the last stable offset: a ``read_committed`` consumer reads up to it."""
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records of one timestamp, in milliseconds since 1970."""
+        """Append records with one timestamp, in milliseconds since 1970."""
         self.timestamps |= dict.fromkeys(range(self.end, self.end + records), timestamp)
         self.end += records
 
     def keep(self, span: range) -> None:
-        """Drop what is outside of a span: what was deleted before it, or lost behind it."""
+        """Drop records outside of a span: those before it as deleted, those after it as lost."""
         self.start, self.end = max(self.start, span.start), min(self.end, span.stop)
         self.timestamps = {offset: timestamp for offset, timestamp in self.timestamps.items() if offset in span}
         self.unseen &= self.timestamps.keys()
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
-        """Return the first record in a span that a consumer is handed."""
+        """Return the first record in a span that a ``read_committed`` consumer gets."""
         offset = min((offset for offset in self.timestamps.keys() - self.unseen if offset in span), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record, by offset, of this timestamp or a later one, handed to anybody or not."""
+        """Return the first record by offset with this timestamp or a later one, also if no consumer gets it."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

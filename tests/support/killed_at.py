@@ -1,7 +1,7 @@
 """Run the command line and kill it at its Nth step, as ``kill -9`` does.
 
-``python -m tests.support.killed_at N ARGUMENT...``. A step is each side of each request that writes, and of each time
-that the receipt is recorded.
+``python -m tests.support.killed_at N ARGUMENT...``. There is a step before and after each request that writes, and each
+time that the receipt is recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 
 
 class Steps:
-    """Counts, and kills this process at the wanted step."""
+    """A counter that kills this process at the wanted step."""
 
     def __init__(self, fatal: int) -> None:
         self._left = fatal

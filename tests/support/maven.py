@@ -1,4 +1,4 @@
-"""A small Maven repository on this machine, which can fail in the ways of a real one."""
+"""A small Maven repository on this machine that can fail as a real one does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = "9.9.9"
 
 
 class MavenRepository:
-    """Modules by path. ``failing`` maps a file's name to what is done instead of sending it."""
+    """Files by path. ``failing`` maps a file name to a function that is called instead of sending the file."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -22,7 +22,7 @@ class MavenRepository:
         self.url = ""
 
     def add(self, organisation: str, name: str, version: str, needs: Sequence[tuple[str, str, str]] = ()) -> None:
-        """Add a module: a description and a jar."""
+        """Add a module: its POM and a jar."""
         dependencies = "".join(
             f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{number}</version>"
             "</dependency>"
@@ -39,7 +39,7 @@ class MavenRepository:
         self.files[f"{stem}.jar"] = jar.getvalue()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Send a file, its head only, or what stands for it in ``failing``."""
+        """Send a file or its headers, or call the function for it in ``failing``."""
         name = request.path.rpartition("/")[2]
         content = self.files.get(request.path)
         if content is None:
@@ -53,7 +53,7 @@ class MavenRepository:
 
 
 def send(request: BaseHTTPRequestHandler, content: bytes, length: int) -> None:
-    """Send content, and claim a length for it."""
+    """Send content with this Content-Length, which may be wrong on purpose."""
     request.send_response(200)
     request.send_header("Content-Length", str(length))
     request.end_headers()
@@ -63,7 +63,7 @@ def send(request: BaseHTTPRequestHandler, content: bytes, length: int) -> None:
 
 @contextmanager
 def kafka_repository() -> Iterator[MavenRepository]:
-    """Serve what the sandbox fetches, in version 9.9.9 and with a jar each that holds its name."""
+    """Serve the modules that the sandbox downloads, in version 9.9.9; each jar holds the path of its module."""
     repository = MavenRepository()
     kafka = "org.apache.kafka"
     repository.add(kafka, "kafka_2.13", VERSION, [(kafka, "kafka-clients", VERSION)])
@@ -76,7 +76,7 @@ def kafka_repository() -> Iterator[MavenRepository]:
         def do_GET(self) -> None:
             repository.answer(self)
 
-        do_HEAD = do_GET  # noqa: N815 (the name that http.server looks for)
+        do_HEAD = do_GET  # noqa: N815 (the name that http.server calls)
 
         def log_message(self, *arguments: object) -> None:
             pass

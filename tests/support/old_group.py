@@ -1,4 +1,4 @@
-"""An old group on a broker, and the spec that splits it."""
+"""A source group on a broker, and the spec that splits it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 class Old:
-    """A group ``big`` with two topics of two partitions, ten records each, and a spec that splits it."""
+    """A group ``big`` with two topics of two partitions and ten records in each, and a spec that splits it."""
 
     def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
         self.world, self.group = world, world.name("big")

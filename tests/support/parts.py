@@ -1,4 +1,4 @@
-"""The parts of the test suite: which tests share a worker, which are for long runs alone, and what each part took."""
+"""The parts of the test suite: the tests that share a worker, the tests for long runs only, the time of each part."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# The parts that a summary tells of, in the order in which they are run: the longest come first.
+# The parts in the order in which they run, the longest first.
 PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
 _SPARK_IN_E2E = ("test_audit", "test_history", "test_reconcile")
 _SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster")
 _BROKERS_OF_ITS_KIND = {"secured": ("test_acls", "test_security"), "guarded": ("test_hold", "test_permissions")}
-# The longest modules, which are begun with, so that the workers end at about the same time.
+# The longest modules run first, so that all workers end at about the same time.
 _LONGEST = ("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster", "e2e/test_demo")
 
 
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest groups first; leave out what is long, by name."""
+    """Run the longest groups first; skip tests that are marked as long unless --long is given."""
     for item in items:
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="--long"))
@@ -32,10 +32,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-    """Gives each worker whole groups of tests, in their order; unit tests one by one to whoever is free.
+    """A scheduler that gives each worker whole groups of tests in order, and unit tests one by one.
 
-    A group shares what is costly to start: Spark, or a broker of a kind of its own. (`--dist loadgroup` of pytest-xdist
-    3.8.0 groups nothing under pytest 9.2: it writes a group's name where that no longer looks.)
+    The tests of a group share a fixture that starts slowly: Spark, or a special broker. (`--dist loadgroup` of
+    pytest-xdist 3.8.0 does not group under pytest 9.2: it writes the group's name where that version does not look.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -51,7 +51,7 @@ def _part(path: Path) -> str:
 
 
 def _group(path: Path) -> str:
-    """Return the name of a module's group, an empty one for unit tests."""
+    """Return the name of a module's group, or an empty string for unit tests."""
     part, module = _part(path), path.stem
     borrows = module not in _SPARK_OF_THEIR_OWN if part == "spark" else part == "e2e" and module in _SPARK_IN_E2E
     if borrows:
@@ -68,7 +68,7 @@ def _place(path: Path) -> tuple[int, int]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests each part had, and how long they took one after the other."""
+    """Print the number of tests in each part and the sum of their durations."""
     seconds: defaultdict[str, float] = defaultdict(float)
     tests: defaultdict[str, set[str]] = defaultdict(set)
     for reports in terminalreporter.stats.values():

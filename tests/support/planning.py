@@ -1,4 +1,4 @@
-"""Plans of a hand-over, and what their checks say."""
+"""Plans of a hand-over, and the results of their checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.clock import FakeClock
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
-    """Wait a minute for the stop, and return the final plan."""
+    """Wait up to 60 s for the source group to stop, and return the final plan."""
     steps = CutOver(reader, shown, clock, wait=60, progress=progress)
     steps.wait_for_stop()
     return steps.read()
@@ -29,7 +29,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
 
 @contextmanager
 def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaPythonWriter]:
-    """Yield the client that plans are made with."""
+    """Yield a client for making plans."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
     with (
         closing(SecondClient(config)) as witness,
@@ -39,7 +39,7 @@ def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaP
 
 
 def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
-    """Return a partition of ten records and a group without members that has committed 4 there."""
+    """Return a partition of ten records, and a group without members that has committed offset 4 for it."""
     topic, group = world.create_topic(), group or world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -47,12 +47,12 @@ def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
 
 
 def handed_over(writer, old: str, new: str) -> Snapshot:
-    """Return a group's snapshot, for another group."""
+    """Return a snapshot of the source group, renamed to the target group."""
     return name_groups(take_snapshot(writer, [old], FakeClock()), [new], fan_out=False, restore=False)
 
 
 def plan_of(writer, old: str, new: str, **options) -> Plan:
-    """Return the plan to hand all of a group over to another."""
+    """Return the plan that hands every partition of a group over to another."""
     return make_plan(writer, handed_over(writer, old, new), WriteOptions(**options))
 
 
@@ -63,5 +63,5 @@ def check(plan: Plan, name: str) -> Check:
 
 
 def refusing(plan: Plan) -> list[str]:
-    """Return the names of the checks that forbid the write."""
+    """Return the names of the checks that refuse the write."""
     return [each.name for each in plan.refusals(at_the_write=True)]

@@ -1,4 +1,4 @@
-"""Whether a process is gone, and which others it has started."""
+"""Whether a process has ended, and which processes it has started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def gone(pid: int) -> bool:
-    """Say whether a process has ended; one that only waits for its parent to look (a zombie) has."""
+    """Return whether a process has ended; a zombie, which waits only for its parent, counts as ended."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
@@ -18,7 +18,7 @@ def gone(pid: int) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started (Linux; elsewhere none)."""
+    """Return the ids of a process's children (Linux only; elsewhere an empty list)."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def crash_children(pid: int, number: int) -> int:
-    """Send a signal to the processes that a process has started, and return how many there were (Linux)."""
+    """Send a signal to a process's children, and return how many there were (Linux only)."""
     found = children_of(pid)
     for child in found:
         with suppress(ProcessLookupError):

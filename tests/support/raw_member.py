@@ -1,4 +1,4 @@
-"""A member of a classic group that is no consumer of ours: Connect's worker, a Kafka Streams instance."""
+"""A member of a classic group with any protocol type and metadata: a Connect worker, a Kafka Streams instance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEMBER_ID_REQUIRED = 79
 
 
 def subscription(*topics: str) -> bytes:
-    """Return the metadata with which a consumer subscribes to topics."""
+    """Return the metadata of a consumer that subscribes to these topics."""
     return ConsumerProtocolSubscription(topics=list(topics)).encode(version=0)
 
 
@@ -29,7 +29,7 @@ def raw_member(
     metadata: bytes = b"",
     client_id: str = "raw-app",
 ) -> Iterator[str]:
-    """Be the only member of a Stable group for the length of a ``with`` block; yields the member's id."""
+    """Be the only member of a Stable group for the length of a ``with`` block; yield the member id."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers, client_id=client_id)) as client:
 
         def send(request):

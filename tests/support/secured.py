@@ -1,4 +1,4 @@
-"""A broker with every kind of listener and an authorizer, the client.properties for each, and a server of tokens."""
+"""A broker with every kind of listener and an authorizer, a client.properties for each mode, and a token server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 ALLOWED_URLS = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
 MODULES = "org.apache.kafka.common.security"
 LISTENERS = {"SSL": "SSL", "MTLS": "SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL"}
-# Everything that properties files and JAAS have a meaning for.
+# Contains every character that has a meaning in properties files and in JAAS.
 ODD_PASSWORD = "p\"a's=s; \\w#o:r\\d!"
 SECRETS = {
     "alice": ODD_PASSWORD,
@@ -43,13 +43,13 @@ SECRETS = {
 
 
 def jaas(module: str, **options: str) -> str:
-    """Return a line of JAAS, with the escapes of JAAS."""
+    """Return a JAAS entry, escaped as JAAS requires."""
     quoted = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in options.items()}
     return " ".join([f"{MODULES}.{module}", "required", *(f'{name}="{value}"' for name, value in quoted.items())]) + ";"
 
 
 def properties_text(**properties: str) -> str:
-    """Return a properties file, with the escapes of properties; a ``_`` in a name is a dot."""
+    """Return a properties file, escaped as the format requires; a ``_`` in a name becomes a dot."""
     escaped = {
         name.replace("_", "."): value.replace("\\", "\\\\").replace("\n", "\\n") for name, value in properties.items()
     }
@@ -58,7 +58,7 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The broker; ``folder`` has the certificates, ``tokens`` is the address of the token server."""
+    """The broker; ``folder`` contains the certificates, ``tokens`` is the URL of the token server."""
 
     sandbox: Sandbox
     folder: Path
@@ -74,11 +74,11 @@ class Secured:
         return {"ssl_truststore_type": "PEM", "ssl_truststore_location": str(self.folder / "ca.pem")}
 
     def _trust_in_jaas(self) -> dict[str, str]:
-        """Return the options with which the token server is trusted, which has an authority of its own."""
+        """Return the options for trusting the token server: they stand in JAAS, separate from those for the broker."""
         return {name.replace("_", "."): value for name, value in self.trust().items()}
 
     def login(self, mechanism: str, password: str | None = None, user: str = "alice") -> dict[str, str]:
-        """Return the properties of a login; for OAUTHBEARER as in Kafka before 4.1."""
+        """Return the properties of a login; for OAUTHBEARER in the form of Kafka before 4.1."""
         if mechanism == "OAUTHBEARER":
             options = {"clientId": "app", "clientSecret": password or SECRETS["client"], "scope": "kafka"}
             options |= self._trust_in_jaas()
@@ -93,7 +93,7 @@ class Secured:
         return {"sasl_mechanism": mechanism, "sasl_jaas_config": jaas(module, username=user, password=secret)}
 
     def modes(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """Return every mode: the listener, and the client's properties."""
+        """Return every mode with its listener and the client's properties."""
         inline = self.pem("client.pem")
         at = inline.index("-----BEGIN CERTIFICATE")
         own = {"ssl_keystore_type": "PEM"}
@@ -144,7 +144,7 @@ MODES = [
 
 @contextmanager
 def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
-    """Start the broker. Everybody may do all, but for ``User:least``, who may do what an ACL allows."""
+    """Start the broker. Its users may do everything, except ``User:least``, who may do only what ACLs allow."""
     _make_certificates(folder)
     signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     (folder / "jwks.json").write_text(json.dumps({"keys": [_public(signing_key)]}))
@@ -178,7 +178,7 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
         f"{mechanism}=[name=alice,password={SECRETS[mechanism]}]" for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
     ]
     with _token_server(signing_key, folder / "server.pem") as tokens, ExitStack() as running:
-        with pytest.MonkeyPatch.context() as patch:  # for this one process alone
+        with pytest.MonkeyPatch.context() as patch:  # for this one process only
             patch.setenv("JDK_JAVA_OPTIONS", f"{ALLOWED_URLS}={(folder / 'jwks.json').as_uri()}")
             sandbox = running.enter_context(
                 start_sandbox(kafka_jars, java=java, settings=settings, listeners=LISTENERS, scram_credentials=scram)
@@ -187,8 +187,12 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
 
 
 def _make_certificates(folder: Path) -> None:
-    """Write ca.pem, and other.pem that nobody trusts; server.pem, for 127.0.0.1 alone; client.pem, by an intermediate
-    authority, and locked.pem, the same with its key encrypted."""
+    """Write the certificates as PEM files.
+
+    - ca.pem, and other.pem, an authority that is not trusted;
+    - server.pem, valid for 127.0.0.1 only;
+    - client.pem, issued by an intermediate authority, and locked.pem, the same with an encrypted key.
+    """
     authority, other = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     other.cert_pem.write_to_path(folder / "other.pem")
@@ -205,7 +209,7 @@ def _make_certificates(folder: Path) -> None:
 
 
 class _Tokens(BaseHTTPRequestHandler):
-    """Gives a token to the client with the right secret."""
+    """Gives a token to a client that sends the right secret."""
 
     signing_key: rsa.RSAPrivateKey
 
@@ -231,7 +235,7 @@ class _Tokens(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _base64(content: bytes) -> str:
@@ -239,7 +243,7 @@ def _base64(content: bytes) -> str:
 
 
 def _public(key: rsa.RSAPrivateKey) -> dict[str, str]:
-    """Return the public key as JSON Web Key."""
+    """Return the public key as a JSON Web Key."""
     numbers = key.public_key().public_numbers()
     n, e = (_base64(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
     return {"kty": "RSA", "kid": "test", "alg": "RS256", "use": "sig", "n": n, "e": e}

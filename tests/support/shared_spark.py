@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process, and a look after each that it is as it was."""
+"""One Spark session for all tests of a process, and a check after each test that its settings are unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one session of all these tests. Commands that run in this process borrow it."""
+    """The session that all these tests share. Commands that run in this process use it too."""
     settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
     with local_session(small=True, settings=settings) as session:
         yield session
@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session beside the shared one that compiles expressions, as it is done for jobs that are not small."""
+    """A session beside the shared one that compiles expressions, as jobs with much data do."""
     with beside(spark) as session:
         session.conf.set("spark.sql.codegen.wholeStage", "true")
         session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
@@ -32,9 +32,9 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves the shared session with other settings, or another session active.
+    """Fail a test that changes the shared session's settings, or leaves another session active.
 
-    What a test has persisted goes, since Spark compares each later plan with it.
+    The test's persisted tables are dropped, because Spark compares each later plan with them.
     """
     if "spark" not in request.fixturenames:
         yield
@@ -48,5 +48,5 @@ def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _settings(session: SparkSession) -> list[str]:
-    """All settings in one call of Py4J: PySpark's own ``getAll`` makes two for each."""
+    """Return all settings with one call of Py4J, because PySpark's own ``getAll`` makes two calls for each setting."""
     return sorted(session._jsparkSession.conf().getAllAsJava().toString().split(", "))

@@ -1,4 +1,4 @@
-"""CSV files that our own reader and Spark's must judge alike: good ones with the same rows, bad ones refused."""
+"""CSV files on which our own reader and Spark's must agree: both read the same rows from GOOD and refuse BAD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Spark cluster on loopback: a standalone master and two workers, processes of their own."""
+"""A real Spark cluster on loopback: a standalone master and two workers, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from migrate_groups.spark.session import QUICK_START
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
 _PATIENCE_S = 90
-# Loopback only, in the web pages as well; no REST server, whose port is fixed.
+# Everything listens on loopback only, including the web pages. There is no REST server, because its port is fixed.
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_MEMORY": "256m",
@@ -31,13 +31,13 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCluster:
-    """``url`` is the master's; each worker has one core, and a folder where its executors leave their logs."""
+    """``url`` is the master's; each worker has one core and a folder with the logs of its executors."""
 
     url: str
     workers: tuple[Path, Path]
 
     def submit(self, main: Path, *arguments: str, package: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run a Python file with ``spark-submit``, to its end."""
+        """Run a Python file with ``spark-submit``, and return the completed process."""
         settings = {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -55,13 +55,13 @@ class SparkCluster:
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def took_part(self) -> list[bool]:
-        """Whether each worker has run an executor."""
+        """Return for each worker whether it has run an executor."""
         return [any(worker.glob("app-*/*/stderr")) for worker in self.workers]
 
 
 @contextmanager
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Start one; all its processes are gone afterwards, whatever happens meanwhile."""
+    """Start a cluster; all its processes are killed at the end, even after an error."""
     with ExitStack() as stack:
         log = folder / "master.log"
         start = ("spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
@@ -89,7 +89,7 @@ def _process(
     stdout: int | IO[str] = subprocess.PIPE,
     stderr: int | IO[str] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process in a session of its own, ended with all that it has started there (a worker's executors)."""
+    """Start a process in its own session; at the end kill all of that session (a worker's executors)."""
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -108,7 +108,7 @@ def _process(
 
 
 def _said(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
-    """Wait until a process has said something so many times, and return what the pattern's group holds."""
+    """Wait until a process has logged a pattern this many times, and return the text of the pattern's group."""
     deadline = time.monotonic() + _PATIENCE_S
     while len(found := re.findall(pattern, log.read_text())) < times:
         if process.poll() is not None or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A cluster of three brokers that fail, and the applications on it that count what they process."""
+"""A cluster of three brokers that can fail, and applications on it that count the records they process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.broker_world import until
 from tests.support.processes import gone
 
 _SECONDS = 60.0
-# The old application is overloaded: that is why its group is split, and why it has not processed all when it stops.
+# The old application is slow: its group is split for this reason, and records are left when it stops.
 _SECONDS_A_RECORD = 0.2
 
 
 def persistently(function):
-    """Return what a function returns, called again while the cluster is in no state to answer."""
+    """Return a function's result; call it again while the cluster can't answer."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((KafkaException, KafkaError, OSError)),
         stop=tenacity.stop_after_delay(_SECONDS),
@@ -42,7 +42,7 @@ def persistently(function):
 
 
 class ThreeBrokers:
-    """Deeds on the cluster; every question is asked until there is an answer, with a client of its own."""
+    """Deeds on the cluster. Each request is repeated until it is answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -52,11 +52,11 @@ class ThreeBrokers:
         self._prefix = uuid.uuid4().hex[:6]
         self._numbers = itertools.count()
         self._admin = AdminClient(self._client())
-        # Its members are what keeps librdkafka from being asked anew: it lives as long as the cluster.
+        # One producer for the cluster's lifetime.
         self.producer = Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
 
     def _client(self, **settings: object) -> dict[str, object]:
-        # Failed connections are what is tested here: librdkafka would log each of them.
+        # Failed connections are expected here, and librdkafka would log each of them.
         settings |= {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
         return settings
 
@@ -66,7 +66,7 @@ class ThreeBrokers:
     def create_topic(
         self, what: str, partitions: int = 2, *, only_on: int | Sequence[int] | None = None, **config: str
     ) -> str:
-        """Make a topic with three replicas, or with fewer, on the broker of that id or those of these."""
+        """Create a topic with a replica on all three brokers, or only on the brokers with these ids."""
         topic = self.name(what)
         ids = only_on or [node.node_id for node in self.sandbox.nodes]
         brokers = [ids] if isinstance(ids, int) else [*ids]
@@ -79,7 +79,7 @@ class ThreeBrokers:
         return topic
 
     def leader(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition, -1 where none does."""
+        """Return the id of the broker that leads a partition, or -1 if there is no leader."""
         described = persistently(lambda: self._admin.list_topics(partition.topic, timeout=_SECONDS))
         leader: int = described.topics[partition.topic].partitions[partition.partition].leader
         return leader
@@ -96,7 +96,7 @@ class ThreeBrokers:
         return [TopicPartition(topic, number) for topic in topics for number in range(self._sizes[topic])]
 
     def produce(self, values: Mapping[TopicPartition, Collection[str]]) -> None:
-        """Send records, in order, without awaiting their acknowledgement."""
+        """Send records in order, without waiting for their acknowledgement."""
         for partition, each in values.items():
             for value in each:
                 self.producer.produce(partition.topic, value=value, partition=partition.partition)
@@ -117,7 +117,7 @@ class ThreeBrokers:
         persistently(attempt)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return what a group has committed, read by confluent-kafka."""
+        """Return a group's committed offsets, read by confluent-kafka."""
 
         def attempt() -> dict[TopicPartition, int]:
             consumer = Consumer(self._client(**{"group.id": group, "enable.auto.commit": False}))
@@ -133,7 +133,7 @@ class ThreeBrokers:
         return persistently(attempt)
 
     def coordinator(self, group: str) -> Node:
-        """Return the broker that coordinates a group."""
+        """Return the node of a group's coordinator."""
 
         def attempt() -> int:
             with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)) as admin:
@@ -152,7 +152,7 @@ class ThreeBrokers:
             node.go_on()
 
     def heal(self) -> None:
-        """Bring every broker back, and return when all partitions have all their replicas."""
+        """Bring every broker back, and return once all replicas of all partitions are in sync."""
         self.go_on(*(node for node in self.sandbox.nodes if node.node_id in self._hung))
         ended = [node for node in self.sandbox.nodes if gone(node.pid)]
         for node in ended:
@@ -173,7 +173,7 @@ class ThreeBrokers:
         )
 
     def roll(self) -> None:
-        """Restart one broker after the other, each once all replicas are there again."""
+        """Restart the brokers one by one, each once all replicas are in sync again."""
         for node in self.sandbox.nodes:
             node.stop()
             self.heal()
@@ -187,7 +187,7 @@ class ThreeBrokers:
         )
 
     def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Have a group's new application process all that is there; return each value and how often it came."""
+        """Process all records with a target group's application; return how often each value came."""
         consumer = self.consumer(group, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()
@@ -199,7 +199,7 @@ class ThreeBrokers:
                     values[message.value().decode()] += 1
             if len(consumer.assignment()) < len(wanted):
                 return False
-            # A partition of which nothing has come has no position yet: it stands where the group has committed.
+            # A partition without any received record has no position yet: its committed offset is used.
             begun = {(each.topic, each.partition): each.offset for each in consumer.committed(wanted, timeout=10)}
             return all(
                 max(each.offset, begun[each.topic, each.partition])
@@ -215,9 +215,9 @@ class ThreeBrokers:
 
 
 class OldApplication:
-    """A member of the old group. When it is told to stop, it commits all that it has processed, and only then leaves.
+    """A member of the source group. When it is told to stop, it commits all that it has processed, then leaves.
 
-    It has processed what lies below its ``positions``; what it is given twice, after a rebalance, it knows and ignores.
+    It has processed the records below its ``positions``. It ignores records that it gets again after a rebalance.
     """
 
     def __init__(
@@ -233,14 +233,14 @@ class OldApplication:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return when it has committed and left. Raises what went wrong with it."""
+        """Return once the application has committed and left. Raise RuntimeError if it could not."""
         self._stop.set()
         self._thread.join(_SECONDS)
         if self._failure or self._thread.is_alive():
             raise RuntimeError("the old application could not commit") from self._failure
 
     def joined(self) -> bool:
-        """Return whether it has partitions of its own."""
+        """Return whether the application has an assignment."""
         return self._joined
 
     def _run(self) -> None:
@@ -251,11 +251,11 @@ class OldApplication:
                 retry=tenacity.retry_if_exception_type(KafkaException),
                 stop=tenacity.stop_after_delay(_SECONDS),
                 wait=tenacity.wait_fixed(0.2),
-                after=lambda _: self._process(),  # a rebalance is gone through in here
+                after=lambda _: self._process(),  # takes part in a rebalance meanwhile
                 reraise=True,
             )(self._commit)
             self._consumer.close()
-        except BaseException as failure:  # noqa: BLE001  told by `stop`
+        except BaseException as failure:  # noqa: BLE001  raised again by `stop`
             self._failure = failure
 
     def _process(self) -> None:

@@ -1,4 +1,4 @@
-"""What takes a certain version of Kafka, for tests that run on several (``--kafka``)."""
+"""Marks for tests that need a certain version of Kafka, because the tests run on several versions (``--kafka``)."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ NEEDS_AUTHORIZER = pytest.mark.needs_kafka("3.2.0", "ACLs with KRaft (KIP-801)")
 NEEDS_SCRAM = pytest.mark.needs_kafka("3.5.0", "SCRAM with KRaft (KIP-900), and ACLs (KIP-801)")
 NEEDS_LATE_CLASSES = pytest.mark.needs_kafka("3.0.0", "an authorizer that is loaded as Kafka starts")
 CONSUMER = pytest.param("consumer", marks=NEEDS_KIP_848)
-"""The name of KIP-848's protocol, where tests take each."""
+"""The name of KIP-848's protocol, for tests that run with each protocol."""

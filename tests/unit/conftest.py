@@ -1,9 +1,9 @@
-"""Settings of the property tests."""
+"""Settings of the property tests (hypothesis)."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-# No test here is timed: a busy machine may take seconds for an example. The values at the borders are in the tests.
+# Examples have no deadline, because a busy machine may take seconds for one. Border values are in the tests themselves.
 settings.register_profile("unit", deadline=None, max_examples=40)
 settings.load_profile("unit")

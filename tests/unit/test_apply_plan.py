@@ -1,4 +1,4 @@
-"""``apply`` with a plan that was saved and reviewed, on the command line, against the cluster in memory."""
+"""``apply`` with a saved and reviewed plan, on the command line, against the cluster in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRITES = methods(GroupWriter) - READS
 
 
 class ReadOnly:
-    """A cluster of which nothing but what is in `GroupReader` can be reached."""
+    """A cluster that offers only the methods of `GroupReader` and `OffsetsReader`."""
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self.principal = cluster.principal
@@ -51,7 +51,7 @@ class ReadOnly:
 
 
 class Shell:
-    """The command line in this process, beside a cluster in memory."""
+    """The command line in this process, connected to a cluster in memory."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
         self.cluster = InMemoryCluster()
@@ -72,7 +72,7 @@ class Shell:
         monkeypatch.setattr(write, "open_writer", open_writer)
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
-        """Run a command, check its exit code, and return its stdout; of one that fails, its error."""
+        """Run a command and check its exit code; return its stdout, or its stderr if it failed."""
         self.monkeypatch.setattr(sys, "argv", ["migrate-groups", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -87,7 +87,7 @@ class Shell:
 
 @pytest.fixture
 def shell(monkeypatch, capfd, tmp_path):
-    """Group ``old`` stands at 3 and 4 of ten records each; split.csv hands that over to ``new``."""
+    """Group ``old`` has committed 3 and 4 in two partitions of ten records; split.csv hands them over to ``new``."""
     made = Shell(monkeypatch, capfd, tmp_path)
     made.cluster.create_topic("t", 2)
     for partition, offset in ((FIRST, 3), (SECOND, 4)):
@@ -99,7 +99,7 @@ def shell(monkeypatch, capfd, tmp_path):
 
 
 def test_a_dry_run_is_handed_a_reader_without_a_write_method(shell):
-    """A dry run needs nothing but `GroupReader`; kafka-python's reader, which it gets, has no method that writes."""
+    """A dry run needs only the reading methods; kafka-python's reader, which it gets, has no method that writes."""
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
     shell.monkeypatch.setattr(write, "open_writer", None)
@@ -122,7 +122,7 @@ def test_the_saved_plan_is_what_json_shows_and_always_the_same_bytes(shell):
 
 
 def test_a_plan_is_applied_as_it_was_reviewed(shell):
-    """Exactly the saved plan is written, with its options; the receipt stands beside it, and a second run is safe."""
+    """The saved plan is written with its own options; the receipt is kept beside it; a second run changes nothing."""
     shell(*SAVE, "--on-existing", "forward")
     assert "2 partitions: 2 confirmed" in shell(*APPLY)
     assert shell.stands("new") == [3, 4]
@@ -135,7 +135,7 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
 
 
 def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
-    """What an earlier run has put in place is left as it is, and the rest is written."""
+    """An offset that is in place already is left alone, and the rest of the plan is written."""
     shell(*SAVE)
     shell.cluster.commit("new", FIRST, 3)
     shell(*APPLY)
@@ -161,7 +161,7 @@ def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
     ],
 )
 def test_a_stale_plan_is_refused_with_each_drifted_partition(shell, what, drifted):
-    """Target or source changed, or records gone: exit 3, the partitions and how many; dry run and write alike."""
+    """A target or source that changed, or deleted records: exit 3 with count and partitions, in dry run and write."""
     shell(*SAVE)
     what(shell.cluster)
     before = shell.stands("new")
@@ -171,7 +171,7 @@ def test_a_stale_plan_is_refused_with_each_drifted_partition(shell, what, drifte
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
-    """A log that ends before the planned offset is another one: refused, and the end is named."""
+    """A log that ends before the planned offset belongs to another topic: it is refused, and the log end is named."""
     shell(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
@@ -181,7 +181,7 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 
 def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
-    """A partition that was added since would get an offset that nobody reviewed."""
+    """A partition added since the review would get an offset that was not reviewed: it is refused."""
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
@@ -189,7 +189,7 @@ def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
 
 
 def test_a_start_that_moved_makes_a_plan_stale(shell):
-    """With --uncommitted earliest the log's start is part of what was reviewed."""
+    """With --uncommitted earliest, the log start offset is part of what was reviewed."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -206,7 +206,7 @@ def test_a_start_that_moved_makes_a_plan_stale(shell):
 
 
 def test_commits_that_expired_after_the_review_are_restored_where_it_says_so(shell):
-    """A plan reviewed with --vanished restore is not stale for an old group's commit that has expired since."""
+    """A plan reviewed with --vanished restore is not stale when a commit of the source group has expired since."""
     shell(*SAVE, "--vanished", "restore")
     shell.cluster.delete_offsets("old", [FIRST])
     shell(*APPLY)
@@ -214,15 +214,14 @@ def test_commits_that_expired_after_the_review_are_restored_where_it_says_so(she
 
 
 def test_another_cluster_is_refused(shell):
-    """A plan is for one cluster: on another, the same offset is another record."""
+    """A plan is for one cluster, because on another cluster the same offset is another record."""
     shell(*SAVE)
     shell.cluster = InMemoryCluster("elsewhere")
     assert "the plan is for cluster in-memory, this is elsewhere; nothing was written" in shell(*APPLY, code=3)
 
 
 def test_a_plan_made_while_the_group_was_live_holds_if_nothing_moved(shell):
-    """Pending is green in the dry run and a refusal at the write; once the group has stopped where it was, it is
-    applied."""
+    """A live group is pending: the dry run passes, the write is refused. Once it has stopped unmoved, it is written."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)
@@ -248,7 +247,7 @@ def test_a_plan_made_while_the_group_was_live_holds_if_nothing_moved(shell):
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complaint):
-    """What was reviewed is what is applied: exit 2 names the option; the same value once more is no contradiction."""
+    """An option that differs from the reviewed one is exit 2 and named; repeating the reviewed value is allowed."""
     shell(*SAVE)
     assert complaint in shell(*APPLY, *options, code=2)
     shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
@@ -256,7 +255,7 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
 
 
 def test_a_receipt_does_not_go_to_stdout(shell):
-    """``--receipt -`` is refused, also for a dry run: what is written to stdout can't be gone on from."""
+    """``--receipt -`` is refused, also for a dry run: a run cannot be resumed from a receipt on stdout."""
     for command in (DRY, ("apply", "split.csv", *NOW, "--yes")):
         assert "--receipt -: the same command goes on" in shell(*command, "--receipt", "-", code=2)
     assert not (shell.folder / "-").exists()
@@ -264,7 +263,7 @@ def test_a_receipt_does_not_go_to_stdout(shell):
 
 
 def test_what_only_migrate_can_tell_is_not_offered(shell):
-    """``--uncommitted latest`` is no value of apply's; where a plan of migrate's has it, it is said who takes that."""
+    """``apply`` refuses ``--uncommitted latest``; for a plan that has it, the error names ``migrate``."""
     assert "latest is for migrate alone" in " ".join(shell("apply", "--help").split())
     assert "'latest' is not one of 'refuse', 'earliest', 'leave'" in shell(*DRY, "--uncommitted", "latest", code=2)
     shell(*SAVE)
@@ -275,7 +274,7 @@ def test_what_only_migrate_can_tell_is_not_offered(shell):
 
 
 def test_an_edited_plan_and_other_json_are_exit_2(shell):
-    """A plan that somebody changed, and a receipt in its place, are refused before anything is contacted."""
+    """An edited plan, and JSON that is not a plan, are refused before the cluster is contacted."""
     shell(*SAVE)
     path = shell.folder / "plan.json"
     path.write_text(path.read_text().replace('"offset":3', '"offset":9'))
@@ -285,7 +284,7 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
 
 
 def test_detailed_exitcode_tells_whether_there_is_something_to_write(shell):
-    """10: changes and no refusal; 3: a check refuses; 0: nothing to write; without --dry-run it is exit 2."""
+    """10: changes and no refusal. 3: a check refuses. 0: nothing to write. 2: without --dry-run."""
     shell(*DRY)
     shell(*DRY, "--detailed-exitcode", code=10)
     shell.cluster.commit("new", FIRST, 9)
@@ -297,7 +296,7 @@ def test_detailed_exitcode_tells_whether_there_is_something_to_write(shell):
 
 
 def test_a_refused_plan_is_shown_and_saved_too(shell, capfd):
-    """A reviewer sees what a check refuses: Markdown and plan are there, and the exit code is 3."""
+    """A plan that a check refuses is shown as Markdown and saved, so that it can be reviewed; the exit code is 3."""
     shell.cluster.commit("new", FIRST, 9)
     shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
     with pytest.raises(SystemExit) as ended:
@@ -308,7 +307,7 @@ def test_a_refused_plan_is_shown_and_saved_too(shell, capfd):
 
 
 def test_where_a_plan_is_saved_is_checked_first(shell):
-    """A name without .json, and a file that exists, are refused before anything is contacted; --force replaces."""
+    """A name without .json, and an existing file, are refused before the cluster is contacted; --force replaces it."""
     assert "expected a .json file" in shell(*DRY, "--plan-out", "plan.txt", code=2)
     shell(*SAVE)
     assert "plan.json exists already" in shell(*SAVE, code=2)
@@ -316,6 +315,6 @@ def test_where_a_plan_is_saved_is_checked_first(shell):
 
 
 def test_a_write_saves_its_plan_as_well(shell):
-    """--plan-out without --dry-run saves what was shown before the write."""
+    """--plan-out without --dry-run saves the plan that was shown before the write."""
     shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
     assert [change.action for change in plan_json.load(shell.folder / "plan.json").plan.changes] == ["create"] * 2

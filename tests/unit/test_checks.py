@@ -1,4 +1,4 @@
-"""The verdicts of the checks where a broker is not needed, or hard to bring there."""
+"""The checks' verdicts in cases that need no broker, or that are hard to produce on one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset(
 
 @pytest.fixture
 def cluster() -> InMemoryCluster:
-    """Group ``old`` stands at 4 in both partitions of ``t``, which have ten records each."""
+    """Group ``old`` has committed 4 in both partitions of ``t``, which have ten records each."""
     made = InMemoryCluster()
     made.create_topic("t", 2)
     for partition in (0, 1):
@@ -56,7 +56,7 @@ def refusing(found: dict[str, Check]) -> list[str]:
 
 
 def test_every_check_passes_for_a_clean_hand_over(cluster):
-    """A stopped group that hands over to a new one: each of the design's checks is there, and passes."""
+    """For a stopped group and a new target group, every check is present and passes."""
     found = checks(cluster, BOTH)
     assert {name: each.verdict for name, each in found.items() if each.verdict is not Verdict.PASS} == {}
     assert list(found) == [
@@ -78,13 +78,16 @@ def test_every_check_passes_for_a_clean_hand_over(cluster):
 
 
 def test_a_file_without_offsets_is_refused(cluster):
-    """Nothing to hand over is not a success."""
+    """A file with nothing to hand over is refused: an empty write is not a success."""
     assert refusing(checks(cluster, [])) == ["hand-over"]
 
 
 @pytest.mark.parametrize("name", [" new", "\tnew", "\nnew", "\vnew", "\fnew", "\rnew", " ", "\0new", "new\0"])
 def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, name):
-    """By name, beforehand: it would never be confirmed. Without the second client it can be written."""
+    """Leading white space or a NUL is refused: the second client would read another group. Without it, it passes.
+
+    docs/kafka-behaviour.md#confluent-kafka
+    """
     rows = [handed_over(0, group=name), handed_over(1, group=name)]
     found = checks(cluster, rows)["targets"]
     assert found.verdict is Verdict.REFUSE
@@ -94,13 +97,16 @@ def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, n
 
 @pytest.mark.parametrize("name", ["new ", "n ew", "\u00a0new", "new\n"])
 def test_a_target_with_other_white_space_is_written(cluster, name):
-    """Both clients mean the same group (measured)."""
+    """White space that is not at the beginning, or is not ASCII, passes: both clients mean the same group.
+
+    docs/kafka-behaviour.md#confluent-kafka
+    """
     assert checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("group", ["old", "new"])
 def test_streams_groups_of_kip_1071_are_refused(cluster, group):
-    """A group of type streams is refused as source and as target; overruled, its unseen members still forbid it."""
+    """A streams group is refused as source and target; with ``any_kind``, its member still fails another check."""
     cluster.join(group, MEMBER, group_type="streams", protocol_type="streams", assignor="")
     found = checks(cluster, BOTH)
     assert found["kind"].reason.startswith(f"{group} is a Kafka Streams application's")
@@ -117,14 +123,14 @@ def description(**changes) -> GroupDescription:
 
 @pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
 def test_unseen_members_are_no_stop(state):
-    """A group that is not Empty and shows no member, or no topics, may hold any: by topic that means wait."""
+    """A group that is not Empty but shows no members or topics may hold any topic, so it does not count as stopped."""
     assert running(description(state=state), {"t"}) == [f"is {state}"]
     worker = Member(member_id="m", client_id="app", host="/h")
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
 
 
 def test_a_stable_group_has_stopped_for_the_topics_that_nobody_holds():
-    """By topic, a Stable group passes where its members hold other topics, and only there."""
+    """By topic, a Stable group counts as stopped only for topics that no member holds."""
     group = description(members=(MEMBER,))
     assert running(group, {"other"}) == []
     assert running(group, {"t", "other"})[0].startswith("1 member still assigned or subscribed to other, t (app at h")
@@ -132,7 +138,7 @@ def test_a_stable_group_has_stopped_for_the_topics_that_nobody_holds():
 
 
 def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
-    """The protocol type of this tool's own hold, left in an Empty group, is none of a stranger."""
+    """An Empty group that a killed ``--hold`` left with its protocol type still passes as a consumer group."""
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
     assert refusing(checks(cluster, BOTH)) == []
@@ -149,7 +155,7 @@ def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
     ],
 )
 def test_a_group_is_held_by_whoever_may_join_it(protocol_type, permitted, verdict, reason):
-    """Without Read on the group the check refuses; a group that never had a member pays with its offsets."""
+    """A hold needs Read on the group; for a group that never had a member it warns that the offsets will expire."""
     found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
     assert (found.name, found.verdict) == ("hold", verdict)
     assert found.reason.startswith(reason)
@@ -157,7 +163,7 @@ def test_a_group_is_held_by_whoever_may_join_it(protocol_type, permitted, verdic
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
 def test_what_is_hidden_ends_the_survey_and_what_is_not_permitted_the_check(cluster, operation):
-    """Without Describe nothing can be read, so all that is lacking is one error; without Read the check refuses."""
+    """Without Describe one error lists every missing permission; without Read the check refuses."""
     cluster.deny(Resource(ResourceType.GROUP, "new"), operation)
     if operation is Operation.READ:
         assert checks(cluster, BOTH)["permission"].reason.startswith("User:ANONYMOUS lacks Read on Group 'new';")
@@ -168,14 +174,14 @@ def test_what_is_hidden_ends_the_survey_and_what_is_not_permitted_the_check(clus
 
 
 def test_brokers_that_do_not_say_what_is_permitted_are_a_warning(cluster, monkeypatch):
-    """Before Kafka 2.3, or elsewhere, nobody says: that is a warning, since the write may then be refused."""
+    """Brokers that do not report permissions (before Kafka 2.3) are a warning: the write may be refused."""
     monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
     found = checks(cluster, BOTH)["permission"]
     assert (found.verdict, "the brokers don't say" in found.reason) == (Verdict.WARN, True)
 
 
 def test_surroundings_are_asked_for_once(cluster, monkeypatch):
-    """What is known of the cluster_facts is not asked for again: nothing of it costs time within the downtime."""
+    """Known cluster facts are not requested again, because requests would add to the downtime."""
     known = read_cluster_facts(cluster, wanted_rows(BOTH))
     for question in ("permissions", "offsets_retention"):
         monkeypatch.setattr(cluster, question, None)
@@ -193,7 +199,7 @@ def test_surroundings_are_asked_for_once(cluster, monkeypatch):
     ],
 )
 def test_expiry_in_whole_units(cluster, kept, said):
-    """The figure is the broker's, in the largest unit that it fills; under a day it is a warning."""
+    """The broker's retention is shown in the largest whole unit; less than a day is a warning."""
     cluster.keep_offsets(kept)
     found = checks(cluster, BOTH)["retention"]
     assert said in found.reason
@@ -201,14 +207,14 @@ def test_expiry_in_whole_units(cluster, kept, said):
 
 
 def test_offsets_that_are_there_already_expire_from_their_own_commit(cluster):
-    """An offset that is not written again keeps its clock, and is counted apart."""
+    """An unchanged offset is not written again, so it expires counted from its own commit; it is counted apart."""
     first = TopicPartition("t", 0)
     cluster.alter_offsets("new", cluster.committed("old", [first]))
     assert "1 unchanged offset 7 days after they" in checks(cluster, BOTH)["retention"].reason
 
 
 def test_a_start_is_not_written_over_an_offset_unasked(cluster):
-    """A partition without a commit gets its start: where the target has an offset there, that is another one."""
+    """With ``uncommitted=earliest``, a different offset in the target is refused unless overwriting is chosen."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     rows = [handed_over(0), handed_over(1, None)]
@@ -219,7 +225,7 @@ def test_a_start_is_not_written_over_an_offset_unasked(cluster):
 
 
 def test_an_offset_that_is_left_in_the_target_is_named(cluster):
-    """A partition that gets nothing is not without an offset where the target has one: the new group starts there."""
+    """With ``uncommitted=leave``, an offset in the target is refused, because the target group would start there."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
@@ -228,7 +234,7 @@ def test_an_offset_that_is_left_in_the_target_is_named(cluster):
 
 
 def test_partitions_are_counted_once_however_many_groups_get_them(cluster):
-    """With fan-out the figures are those of partitions: what moved, what has vanished, what has no commit."""
+    """With fan-out, a partition counts once as moved, vanished or uncommitted, however many groups get it."""
     cluster.commit("old", TopicPartition("t", 0), 9)
     groups = ("a", "b", "c")
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
@@ -241,7 +247,7 @@ def test_partitions_are_counted_once_however_many_groups_get_them(cluster):
 
 
 def test_a_partition_that_was_cut_from_the_file_is_not_restarted(cluster):
-    """``start`` is for what nobody has read: a partition that the old group has committed is not one of those."""
+    """``earliest`` refuses a partition that the file lacks but the source group has committed."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("1 partition with a commit missing from the file: t-1;")
     assert refusing(found) == ["complete"]
@@ -249,14 +255,14 @@ def test_a_partition_that_was_cut_from_the_file_is_not_restarted(cluster):
 
 
 def test_what_is_written_without_a_source_is_said(cluster):
-    """Partitions of no source group are left without a commit unless told: the check says what happens to them."""
+    """For rows without a source group, the check says what happens to partitions without an offset."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
     assert "nothing is written for 1 partition" in checks(cluster, rows)["complete"].reason
     assert "uncommitted = earliest" in checks(cluster, rows, uncommitted="earliest")["complete"].reason
 
 
 def test_every_way_out_of_the_log_is_named(cluster):
-    """Below the start, beyond the end and in no log at all: none hides another."""
+    """Offsets below the log start, beyond the log end and of an unknown partition are all named."""
     cluster.delete_records("t", 0, 6)
     rows = [row(group="new", partition=0, offset=2), row(group="new", partition=1, offset=13)]
     reason = checks(cluster, [*rows, row(group="new", partition=7)])["in range"].reason

@@ -1,4 +1,4 @@
-"""client.properties, as Java reads it, and what it becomes for each client."""
+"""client.properties, read as Java reads it, and the settings that each client gets from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SECRET = "hidden-7"
-WORD = "hidden7"  # a secret that JAAS takes for the name of a class
+WORD = "hidden7"  # a secret that the JAAS parser takes for a class name
 
 
 def told(text: str):
@@ -38,7 +38,7 @@ def told(text: str):
 
 
 def test_properties_are_read_as_java_reads_them():
-    """Comments, all three separators, spaces, continued lines, escapes and the last of two that are the same."""
+    """Comments, three separators, spaces, continued lines and escapes are read; the last of two equal keys counts."""
     text = "# a\n! b\n one : 1\ntwo 2\nthree=a\\\n   b\nfour=\\u00e4\\t\\=\nfive=x \nfive=y\nsix\n"
     assert parse_properties(text, "f") == {
         **{"one": "1", "two": "2", "three": "ab", "four": "ä\t=", "five": "y", "six": ""}
@@ -46,14 +46,14 @@ def test_properties_are_read_as_java_reads_them():
 
 
 def test_a_file_that_is_no_properties_file_is_refused():
-    r"""Java throws on a ``\u`` without four digits, too."""
+    r"""A ``\u`` without four hex digits is refused; Java throws on it, too."""
     with pytest.raises(InvalidInput, match=r"f: a \\u is not followed"):
         parse_properties("a=\\u12", "f")
 
 
 @given(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])))
 def test_any_password_survives_both_escapes(password):
-    """First those of the properties file, then those of JAAS."""
+    """A password survives the escapes of the properties file and then those of JAAS."""
     jaas = f'{PLAIN} required username="u" password="{escaped(password)}";'
     properties = "sasl.jaas.config=" + "".join(f"\\u{ord(each):04x}" for each in jaas)
     read = parse_properties(properties, "f")["sasl.jaas.config"]
@@ -76,7 +76,7 @@ def escaped(text: str) -> str:
     ],
 )  # fmt: skip
 def test_jaas_is_read_as_java_reads_it(text, options):
-    """Quotes of both kinds, comments, octal escapes, and signs that are none within quotes."""
+    """Both kinds of quotes, comments and octal escapes are read; ``=`` and ``;`` within quotes are plain text."""
     assert parse_jaas(text).options == options
 
 
@@ -93,14 +93,14 @@ def test_jaas_is_read_as_java_reads_it(text, options):
     ],
 )
 def test_jaas_that_can_not_be_read_is_refused_without_its_secrets(text, complaint):
-    """The error says what was expected and where, and quotes nothing."""
+    """The error says what was expected and where, and quotes nothing of the value."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parse_jaas(text)
     assert SECRET not in str(refusal.value)
 
 
 def test_nothing_is_plaintext():
-    """An empty file is a plain connection, as with Kafka's tools."""
+    """A file without security settings gives a PLAINTEXT connection, as with Kafka's tools."""
     found = told("bootstrap.servers = a:1,b:2\n")
     assert (found.bootstrap_servers, found.security, found.not_used) == ("a:1,b:2", Security(), ())
     assert found.security.kafka_python() == {"security_protocol": "PLAINTEXT"}
@@ -108,7 +108,7 @@ def test_nothing_is_plaintext():
 
 
 def test_what_means_nothing_here_is_named_and_what_only_tunes_is_not():
-    """Unknown keys, those of another protocol, and parts of JAAS are named; settings of records and retries are not."""
+    """Unknown keys, those of another protocol and unused JAAS parts are named; settings that only tune are not."""
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nssl.truststore.location=/x\nssl.provider=p\nfoo=1\n"
         f'sasl.jaas.config={PLAIN} required username="u" password="p" refresh="no";\n'
@@ -126,10 +126,10 @@ OAUTH_TEXT = (
 
 
 def test_client_credentials_in_jaas_or_in_properties_of_their_own(tmp_path, monkeypatch):
-    """KIP-768 has them in JAAS, KIP-1139 in properties; scope and extensions go to the token server and the broker."""
+    """Credentials in JAAS (KIP-768) and in properties (KIP-1139) give the same settings, with scope and extensions."""
     authorities = tmp_path / "authorities.pem"
     authorities.touch()
-    monkeypatch.setenv("SSL_CERT_FILE", str(authorities))  # how OpenSSL is told where this machine's are
+    monkeypatch.setenv("SSL_CERT_FILE", str(authorities))  # where OpenSSL looks for certificate authorities
     in_jaas = (
         f'{OAUTH_TEXT}sasl.jaas.config={OAUTH} required clientId="c" clientSecret="s" scope="x y" extension_a="b";\n'
     )
@@ -174,7 +174,7 @@ def test_client_credentials_in_jaas_or_in_properties_of_their_own(tmp_path, monk
     ],
 )
 def test_what_can_not_be_used_is_refused(text, complaint):
-    """The error says which property, and what was expected."""
+    """The error names the property and what was expected."""
     with pytest.raises(InvalidInput, match=complaint):
         told(text)
 
@@ -186,7 +186,7 @@ STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username
     "key", ["sasl.mechanism", "security.protocol", "ssl.truststore.location", "bootstrap.servers", "group.id", "x"]
 )
 def test_a_stray_backslash_shows_no_secret(key):
-    """It makes the next line, jaas.config and all, a part of the value: refused by the key's name."""
+    """A backslash that swallows the next line, jaas.config too, is refused by the key's name, without the value."""
     with pytest.raises(InvalidInput, match=f"the value of {key} has another property in it") as refusal:
         told(f"{key}=PLAIN\\\n  {STRAY}")
     assert SECRET not in str(refusal.value)
@@ -209,7 +209,7 @@ def test_a_stray_backslash_shows_no_secret(key):
     ],
 )
 def test_no_value_is_said_that_may_be_a_secret(text, complaint):
-    """A value is quoted where it is a word that every Kafka user knows, and nowhere else."""
+    """A value is quoted only where it is a word that every Kafka user knows."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         told(text)
     assert SECRET not in str(refusal.value)
@@ -217,7 +217,7 @@ def test_no_value_is_said_that_may_be_a_secret(text, complaint):
 
 
 def test_an_address_from_the_properties_stays_unsaid():
-    """One from the command line is quoted."""
+    """A wrong address is quoted only if it is from the command line."""
     with pytest.raises(InvalidInput, match=r"bootstrap\.servers is not host:port") as refusal:
         connection(None, f"bootstrap.servers={SECRET}", server=None).config()
     assert SECRET not in str(refusal.value)
@@ -240,7 +240,7 @@ def test_an_address_from_the_properties_stays_unsaid():
     ],
 )
 def test_another_store_says_how_it_becomes_pem(tmp_path, content, kind, command):
-    """JKS and PKCS12: the very command, with the names of the files."""
+    """For a JKS or PKCS12 store the error has the commands that convert it, with the file names filled in."""
     (tmp_path / "s.x").write_bytes(content)
     with pytest.raises(InvalidInput) as refusal:
         told(f"security.protocol=SSL\nssl.{kind}.location={tmp_path}/s.x\n")
@@ -250,7 +250,7 @@ def test_another_store_says_how_it_becomes_pem(tmp_path, content, kind, command)
 
 @pytest.fixture(scope="module")
 def pem():
-    """Certificates of an authority, and a client's chain and encrypted key."""
+    """An authority's certificate, and a client's certificate chain and encrypted key."""
     authority = trustme.CA()
     leaf = authority.create_child_ca().issue_cert("client.example")
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
@@ -261,7 +261,7 @@ def pem():
 
 @pytest.mark.parametrize("line_end", ["\\n", " \\\n", "\\n\\\n  "])
 def test_pem_in_properties_may_have_lost_its_lines(pem, line_end):
-    r"""With ``\n``, and in lines that are continued, whose ends Java drops: both clients need them back."""
+    r"""PEM with ``\n`` for line ends, or in continued lines, gets its line ends back: both clients need them."""
     ca, chain, key = (each.strip().replace("\n", line_end) for each in pem)
     tls = told(
         f"security.protocol=SSL\nssl.truststore.certificates={ca}\nssl.keystore.certificate.chain={chain}\n"
@@ -271,7 +271,7 @@ def test_pem_in_properties_may_have_lost_its_lines(pem, line_end):
 
 
 def test_no_key_stays_on_a_disk(pem, tmp_path, monkeypatch):
-    """Python reads a client's key from a file alone: it is for its owner only, and gone at once."""
+    """Python reads a client key only from a file: that file has mode 600 and is deleted at once."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen = []
     load = ssl.SSLContext.load_cert_chain
@@ -290,7 +290,7 @@ def test_no_key_stays_on_a_disk(pem, tmp_path, monkeypatch):
     ("password", "complaint"), [(None, "is encrypted: say ssl.key.password"), ("no", "is ssl.key.password right")]
 )
 def test_a_key_that_stays_locked_is_refused(pem, password, complaint):
-    """Nobody is asked on the terminal, as OpenSSL would."""
+    """A missing or wrong key password is an error; OpenSSL would ask for it on the terminal."""
     with pytest.raises(InvalidInput, match=complaint):
         Tls(certificates=pem[1], key=pem[2], key_password=password).context()
 
@@ -300,7 +300,7 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
 
 
 def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, monkeypatch, capfd):
-    """The last word is the command line's; a file is read as ISO 8859-1, as Java does."""
+    """Options win over the environment, the environment over the file; the file is read as ISO 8859-1, as Java does."""
     file = tmp_path / "client.properties"
     jaas = f'{PLAIN} required username="\xe4" password="{SECRET}";'
     file.write_bytes(
@@ -319,7 +319,7 @@ def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, mon
 
 
 def test_a_secret_on_the_command_line_is_refused_unsaid(monkeypatch):
-    """A process list would show it; the error does not either."""
+    """A secret in ``--property`` is refused, because the process list shows it; the error does not repeat it."""
     passphrase = "sasl.oauthbearer.assertion.private.key.passphrase"
     for key in ("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "x.client.secret", passphrase):
         with pytest.raises(UsageError, match=f"--property {key} would show a secret in the process list") as refusal:
@@ -331,7 +331,7 @@ def test_a_secret_on_the_command_line_is_refused_unsaid(monkeypatch):
 
 
 def test_every_command_that_connects_takes_them():
-    """Where there is --bootstrap-server there are --command-config, --property and --timeout."""
+    """Every command with --bootstrap-server has --command-config, --property and --timeout."""
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in typer.main.get_group(command_line()).commands.items()

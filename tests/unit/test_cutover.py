@@ -1,4 +1,4 @@
-"""The cut-over and its ways back in memory, in the cases where a record would be skipped or processed twice."""
+"""The cut-over and its ways back in memory: the cases that would skip a record or process it twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicParti
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``big`` is at 5 of ten records of inv-0 and cat-0, and has no commit on inv-1, which has 50."""
+    """Group ``big`` has committed 5 of ten records of inv-0 and cat-0, and nothing on inv-1, which has 50."""
     made = kind()
     made.create_topic("inv", 2)
     made.create_topic("cat", 1)
@@ -68,7 +68,7 @@ def stands(made: InMemoryCluster, group: str, partition: TopicPartition) -> int 
 
 
 def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Execution | None = None) -> Execution:
-    """Cut over while ``deeds`` happen one after the other, one at each look; return the deed."""
+    """Cut over while ``deeds`` happen, one each time the group is read; return the execution."""
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(deeds)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
@@ -95,7 +95,7 @@ LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
 def test_an_end_counts_while_a_member_is_on_that_topic():
-    """The application of a topic leaves, records are produced, another application leaves: the end is from before."""
+    """The log end counts that was read while the topic had a member, not one read after that member left."""
     made = cluster()
     made.join("big", member("a", INV, FRESH))
     made.join("big", member("b", CAT))
@@ -114,7 +114,7 @@ def test_an_end_counts_while_a_member_is_on_that_topic():
 
 
 def test_without_a_proven_end_nothing_is_written():
-    """A topic that nobody held when the group was first seen has no end from before: refused."""
+    """A topic that had no member when the group was first read has no proven log end: refused."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a commit|no log end"):
@@ -123,7 +123,7 @@ def test_without_a_proven_end_nothing_is_written():
 
 
 def test_by_topic_an_end_read_after_the_release_is_none():
-    """The group lives on with another topic; nobody was seen on this one, so its end of now is no end to start from."""
+    """The log end of a topic without a member is no start offset, also while the group lives on with another topic."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match="no log end"):
@@ -131,7 +131,7 @@ def test_by_topic_an_end_read_after_the_release_is_none():
 
 
 def test_a_killed_run_knows_its_ends_again():
-    """The second run finds the group Empty; the end that the first one had proved is in its receipt."""
+    """A second run finds the group Empty, and takes the proven log end from the first run's receipt."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     receipt = migrate(made, spec(), END, lambda: None, lambda: made.leave("big", "a"))
@@ -143,7 +143,7 @@ def test_a_killed_run_knows_its_ends_again():
 
 
 def test_a_topic_recreated_during_the_wait_is_refused():
-    """The baseline's offset belongs to the topic that was deleted: it is not restored onto the new one."""
+    """An offset of the deleted topic is not restored onto the recreated one."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -157,7 +157,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
 
 
 def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
-    """A member was on it and committed nothing: after the stop nobody would know of it, and records would be lost."""
+    """A topic that a member held without committing is a refusal, because after the stop its records would be lost."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))
@@ -173,7 +173,7 @@ def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
 
 
 def test_a_topic_that_stays_may_have_no_commit():
-    """It was the group's while a member was subscribed to it: after the stop the spec still knows that it stays."""
+    """A staying topic that was only subscribed to is still accepted in the spec after the stop."""
     made = cluster()
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
@@ -183,7 +183,7 @@ def test_a_topic_that_stays_may_have_no_commit():
 
 
 class Transacting(InMemoryCluster):
-    """A transaction with the old group's offsets ends after so many questions."""
+    """A pending transaction with the source group's offsets ends after ``questions`` requests."""
 
     questions = 0
 
@@ -199,7 +199,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_transaction_that_outlives_the_last_member_is_waited_for():
-    """Its offsets are the old group's last word; also without a settling time the wait goes on."""
+    """The wait goes on until the transaction with the source group's last offsets ends, also with ``settle=0``."""
     made = cluster(Transacting)
     assert isinstance(made, Transacting)
     made.join("big", member("a", INV, FRESH, CAT))
@@ -215,7 +215,7 @@ def test_a_transaction_that_outlives_the_last_member_is_waited_for():
 
 @pytest.mark.parametrize("deed", ["delete", "commit elsewhere"])
 def test_topics_that_change_during_the_wait_are_a_refusal(deed):
-    """The spec fitted when the plan was shown: that it does not any more is no fault of the spec."""
+    """A group whose topics change after the plan was shown is Refused; the error does not blame the spec."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     made.create_topic("other", 1)
@@ -229,7 +229,7 @@ def test_topics_that_change_during_the_wait_are_a_refusal(deed):
 
 
 def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
-    """A topic that is unsubscribed and expires leaves the group: it is named, or restored, and not a wrong pattern."""
+    """A topic unsubscribed and expired during the wait counts as vanished and is restored; its pattern is no error."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -242,7 +242,7 @@ def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
 
 
 def test_a_run_that_ended_is_not_resumed():
-    """A second migration of the same intent, after the new group went on, has its own pre-image."""
+    """A second migration of the same intent, after the target moved on, records the target's offset of that time."""
     made = cluster()
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -257,14 +257,14 @@ def test_a_run_that_ended_is_not_resumed():
 
 
 def whole(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """As `cluster`, with a commit everywhere."""
+    """Return `cluster`, with a commit in every partition."""
     made = cluster(kind)
     made.commit("big", FRESH, 20)
     return made
 
 
 def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
-    """The old applications ran on between: what the killed run wrote itself is replaced, and it is no pre-image."""
+    """A resumed run hands over the source's present offset, and does not keep the killed run's write as ``before``."""
     made = whole()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -277,7 +277,7 @@ def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
 
 
 def test_what_somebody_else_has_put_there_since_is_no_own_write():
-    """A target that moved after the killed run is refused, wherever the old group is by now."""
+    """A target whose offset was changed after the killed run is refused."""
     made = whole()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -287,7 +287,7 @@ def test_what_somebody_else_has_put_there_since_is_no_own_write():
 
 
 def test_partitions_added_after_a_kill_start_at_their_beginning():
-    """The second run takes them in from their start, and is the same migration."""
+    """A resumed run sets partitions added since to their log start, and is still the same migration."""
     made = whole()
     refuse = WriteOptions(settle=0)
     first = migrate(made, spec(), refuse)
@@ -303,7 +303,7 @@ def test_partitions_added_after_a_kill_start_at_their_beginning():
 
 
 def test_another_topic_or_option_is_another_migration():
-    """Only added partitions of its own topics belong to a receipt; what differs is named."""
+    """A receipt covers added partitions of its own topics only; another topic or option is named as a difference."""
     made = whole()
     first = migrate(made, spec("cat"), LEAVE)
 
@@ -316,7 +316,7 @@ def test_another_topic_or_option_is_another_migration():
 
 
 def test_an_added_partition_that_the_old_application_committed_is_the_same_migration():
-    """It was set to its start; the old application, started again after the kill, has a commit there by now."""
+    """A source commit on an added partition after the kill is reported, and handed over by the same migration."""
     made = whole()
     first = migrate(made, spec(), WriteOptions(settle=0))
     made.add_partitions("inv", 3)
@@ -334,7 +334,7 @@ def test_an_added_partition_that_the_old_application_committed_is_the_same_migra
 
 
 class AnswersNothing(InMemoryCluster):
-    """Writes are lost, silently, while ``lost`` is set."""
+    """While ``lost`` is set, writes are lost and the answer is a time-out."""
 
     lost = False
 
@@ -345,7 +345,7 @@ class AnswersNothing(InMemoryCluster):
 
 
 def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
-    """What any of its runs wrote is its own: not somebody else's commit, for the third run and for rollback."""
+    """Offsets written by earlier runs of this migration are recognised, by the third run and by rollback."""
     made = whole(AnswersNothing)
     assert isinstance(made, AnswersNothing)
     first = migrate(made, spec(), LEAVE)
@@ -365,7 +365,7 @@ def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
 
 
 def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
-    """A run that met a foreign commit keeps it: the next one, allowed to overwrite, rolls back to that."""
+    """Another client's commit that a run met becomes ``before`` of the next run, which may overwrite it."""
     made = whole()
     made.commit("bill", INV, 3)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
@@ -382,7 +382,7 @@ def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
 
 @pytest.mark.parametrize("vanished", ["refuse", "restore"])
 def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
-    """The killed run knew the old group's offset: the next one hands over that, and not the log's start."""
+    """If the source's commit expires after a kill, the next run hands over the recorded offset, not the log start."""
     made = whole()
     options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
     first = migrate(made, spec(), options)
@@ -397,7 +397,7 @@ def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
 
 
 def test_hand_back_of_nothing_says_so():
-    """New groups that have lost their offsets have nothing to hand back."""
+    """A hand-back is refused if the target groups have no committed offset on the moved topics."""
     made = whole()
     receipt = migrate(made, spec("cat"), LEAVE)
     made.delete_offsets("bill", [INV, FRESH])
@@ -407,7 +407,7 @@ def test_hand_back_of_nothing_says_so():
 
 
 def test_forward_keeps_where_the_old_group_stood():
-    """A target that is ahead stays there; the guard and delete-offsets compare with the old group's own offset."""
+    """A target that is ahead keeps its offset; guard and delete-offsets compare with the source group's own offset."""
     made = whole()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
@@ -421,7 +421,7 @@ def test_forward_keeps_where_the_old_group_stood():
 
 
 def test_a_hold_that_costs_offsets_is_a_warning():
-    """A group that never had a member loses its offsets together after a hold; Read on it is asked for before."""
+    """A hold on a group that never had a member is a warning; without Read on the group it is refused."""
     made = whole()
 
     def check():
@@ -435,7 +435,7 @@ def test_a_hold_that_costs_offsets_is_a_warning():
 
 
 def test_rollback_after_delete_offsets_is_refused():
-    """The record of the run has the clean-up: the way back from there is hand-back."""
+    """After delete-offsets a rollback is refused, and the error names hand-back."""
     made = cluster()
     first = migrate(made, spec(), LEAVE)
     receipt = Receipt((first,))
@@ -447,7 +447,7 @@ def test_rollback_after_delete_offsets_is_refused():
 
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
 def test_rollback_sets_again_what_the_source_group_lost(lost):
-    """Its commits were deleted by somebody, or have expired: they are set whole before the targets' are deleted."""
+    """Commits that the source group lost are restored, metadata included, before the targets' offsets are deleted."""
     made = cluster()
     made.commit("big", INV, 5, metadata="where I was")
     before = made.committed("big", [INV, CAT])
@@ -464,7 +464,7 @@ def test_rollback_sets_again_what_the_source_group_lost(lost):
 
 
 def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members():
-    """Brokers take no offsets for a group with members: the partitions are named, and nothing is deleted."""
+    """Lost offsets cannot be restored to a group with members: the rollback is refused and names the partitions."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.delete_offsets("big", [INV])
@@ -475,7 +475,7 @@ def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members
 
 
 def test_a_target_is_not_moved_back_where_the_source_groups_offset_is_not_in_place():
-    """The target had an offset before: it goes back there only once the source group has its own again."""
+    """A target gets its earlier offset back only once the source group's lost offset is in place again."""
     made = cluster(AnswersNothing)
     assert isinstance(made, AnswersNothing)
     made.commit("bill", INV, 9)
@@ -493,7 +493,7 @@ def test_a_target_is_not_moved_back_where_the_source_groups_offset_is_not_in_pla
 
 
 def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
-    """The source group's offset is lost on its way: the target keeps its own, and the deed stays open."""
+    """If restoring the source group's offset fails, the target keeps its own, and the rollback can be resumed."""
     made = cluster(AnswersNothing)
     assert isinstance(made, AnswersNothing)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
@@ -517,7 +517,7 @@ def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
 
 
 def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
-    """What the new group went on with is handed back, also where it started without a commit."""
+    """A partition that started without a commit is handed back at the target's committed offset."""
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)
@@ -526,7 +526,7 @@ def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
 
 
 class SomebodyElse(InMemoryCluster):
-    """Another writer commits right after each of our requests."""
+    """A cluster on which another writer commits right after each write."""
 
     def alter_offsets(self, group, offsets):
         answers = super().alter_offsets(group, offsets)
@@ -535,7 +535,7 @@ class SomebodyElse(InMemoryCluster):
 
 
 def test_somebody_elses_commit_is_reported_and_not_overwritten():
-    """A read-back that is neither what was there nor what was written is a conflict: no second attempt."""
+    """An offset that is neither the earlier nor the written one is a conflict: there is no second attempt."""
     made = SomebodyElse()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)
@@ -549,13 +549,13 @@ def test_somebody_elses_commit_is_reported_and_not_overwritten():
 
 
 def test_talk_shows_names_as_they_are(capsys):
-    """Brackets in a group's name are no markup, and a newline in it does not break the line."""
+    """Brackets in a group name are no markup, and a newline in it does not break the line."""
     console.talk("snapshot app[prod] a[/b] x\ny")
     assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
 
 
 class Asked(InMemoryCluster):
-    """Notes what it is asked."""
+    """A cluster that records the names of the requests made to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -571,9 +571,9 @@ QUESTIONS = {name for name in vars(GroupReader) if not name.startswith("_")} | {
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
-    """A group that still runs is described and no more; once it has stopped, one reading makes snapshot and plan.
+    """A group that still runs is only described; once it has stopped, one reading makes snapshot and plan.
 
-    The ends of the logs from before the stop are taken as they are, unless an offset lies beyond.
+    Log ends from before the stop are reused, unless a committed offset exceeds one.
     """
     made = cluster(Asked)
     assert isinstance(made, Asked)
@@ -593,7 +593,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.produce("cat", 0, 4)
     made.commit("big", CAT, 12)
     final = cut_over(made, shown, clock, leave)
-    of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, one after the other
+    of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, group by group
     of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id"]
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
@@ -602,7 +602,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
 
 @pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: hand_back(made, receipt, FakeClock())])
 def test_an_offset_that_the_target_lost_refuses_both_ways_back(way_back):
-    """It was confirmed and has expired since: nobody can tell how far the new group had gone by then."""
+    """A confirmed target offset that has expired refuses both ways back, because the group's progress is unknown."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.commit("bill", INV, 9)

@@ -1,4 +1,4 @@
-"""The log's ends at a cut-over in memory: those from before the stop that count no more."""
+"""Log ends at a cut-over in memory: when an end read before the stop still counts, and when it does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicP
 
 
 def cluster() -> InMemoryCluster:
-    """Group ``big``, with one member, has not committed on inv-0, which has 20 records, and is at 0 of inv-1."""
+    """Group ``big`` has one member, no commit on inv-0, which has 20 records, and committed offset 0 on inv-1."""
     made = InMemoryCluster()
     made.create_topic("inv", 2)
     made.commit("big", TopicPartition("inv", 1), 0)
@@ -30,7 +30,7 @@ def cluster() -> InMemoryCluster:
 
 
 def migrate(made: InMemoryCluster, options: WriteOptions, *deeds) -> Prepared:
-    """Cut over while ``deeds`` happen one after the other, one at each look; the last makes the member leave."""
+    """Cut over while ``deeds`` happen, one each time the group is read; the last one makes the member leave."""
     left = [*deeds, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
@@ -38,7 +38,7 @@ def migrate(made: InMemoryCluster, options: WriteOptions, *deeds) -> Prepared:
 
 
 def start(final: Prepared) -> int | None:
-    """Return where the new group starts on inv-0."""
+    """Return the planned offset of the target group on inv-0."""
     (change,) = (change for change in final.plan.changes if change.topic_partition == PARTITION)
     return None if change.after is None else change.after.offset
 
@@ -47,7 +47,7 @@ NOW = WriteOptions(settle=0)
 
 
 def test_an_offset_that_an_unclean_election_has_left_beyond_the_end_is_refused():
-    """The new leader never had the last ten records: what was committed within the log by then is beyond its end."""
+    """An offset that an unclean election left beyond the new leader's log end is refused."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     with pytest.raises(Refused, match="inv-0 at 20: the log ends at 10"):
@@ -55,7 +55,7 @@ def test_an_offset_that_an_unclean_election_has_left_beyond_the_end_is_refused()
 
 
 def test_an_election_that_loses_nothing_needed_is_no_obstacle():
-    """The end is that of now, and the offset is within it."""
+    """After an election the new leader's log end counts, and an offset within it is handed over."""
     made = cluster()
     made.commit("big", PARTITION, 8)
     final = migrate(made, NOW, lambda: made.elect("inv", 0, 10))
@@ -67,13 +67,13 @@ END = WriteOptions(uncommitted="latest", settle=0)
 
 
 def test_an_end_moves_on_while_a_member_is_seen():
-    """What is produced while the old group consumes is not left to the new one, and is within the log."""
+    """While the group has a member the log end is read again, so records produced meanwhile are the source group's."""
     made = cluster()
     assert start(migrate(made, END, lambda: made.produce("inv", 0, 7), lambda: None, lambda: None)) == 27
 
 
 def test_an_end_above_an_open_transaction_does_not_count():
-    """The member was not handed its records, and a new group that started behind them would not be either: refused."""
+    """A log end above an open transaction is refused: neither group would be handed the transaction's records."""
     made = cluster()
     with (
         made.transaction("inv", 0, 5),
@@ -83,7 +83,7 @@ def test_an_end_above_an_open_transaction_does_not_count():
 
 
 def test_an_end_counts_once_the_transaction_below_it_has_ended():
-    """A later look finds it ended, and the one after that a member: what was in it has been the old group's."""
+    """The end counts once a later reading finds the transaction ended and the one after that still finds the member."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     transaction.__enter__()
@@ -91,14 +91,14 @@ def test_an_end_counts_once_the_transaction_below_it_has_ended():
 
 
 def test_an_end_from_before_a_transaction_began_counts():
-    """No record of the transaction lies before it, so that the new group gets all of them."""
+    """The end from before an open transaction is kept, so the target group gets all records of the transaction."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20
 
 
 def test_ends_that_nobody_wants_are_not_asked_for(monkeypatch):
-    """With another option the old group is looked at, and its logs are not."""
+    """Without ``uncommitted=latest`` the last stable offsets are not requested during the wait."""
     made = cluster()
-    monkeypatch.setattr(made, "last_stable_offsets", None)  # to ask for one would be an error
+    monkeypatch.setattr(made, "last_stable_offsets", None)  # so that a request for them raises
     assert start(migrate(made, WriteOptions(uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0

@@ -1,4 +1,4 @@
-"""Deleting a group in memory: what is refused, and that the answer is looked after."""
+"""Deleting a group in memory: what is refused, and how the result is checked."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
 
 
 def test_what_goes_is_what_is_committed():
-    """Only partitions with a commit are lost."""
+    """The preview lists only partitions with a committed offset."""
     going = list(what_would_go(cluster(), "replay", FakeClock()).rows())
     assert [(each.topic_partition, each.offset) for each in going] == [(TopicPartition("t", 0), 3)]
 
 
 def test_a_group_that_is_in_use_or_no_consumer_group_is_refused():
-    """Members are named; a Connect group is none of ours; a group that is not there is not found."""
+    """A group with members and a Connect group are refused; an unknown group is not found."""
     made = cluster()
     made.join("replay", MEMBER)
     made.join("connect-sink", MEMBER, protocol_type="connect")
@@ -44,7 +44,7 @@ def test_a_group_that_is_in_use_or_no_consumer_group_is_refused():
 
 
 def test_a_missing_permission_is_said_before_the_question():
-    """Delete on the group is asked for without deleting anything."""
+    """A missing Delete permission is reported before anything is deleted."""
     made = cluster()
     made.deny(Resource(ResourceType.GROUP, "replay"), Operation.DELETE)
     with pytest.raises(NotAuthorized, match="lacks Delete on Group 'replay'"):
@@ -52,7 +52,7 @@ def test_a_missing_permission_is_said_before_the_question():
 
 
 def test_the_coordinator_has_the_last_word():
-    """Somebody who joined during the question is kept: Kafka refuses, exit 3."""
+    """If a member has joined since the preview, Kafka refuses the deletion: exit 3."""
     made = cluster()
     made.join("replay", MEMBER)
     with pytest.raises(Refused, match="NON_EMPTY_GROUP"):
@@ -61,7 +61,7 @@ def test_the_coordinator_has_the_last_word():
 
 
 def test_silence_is_looked_after():
-    """No answer is no deletion, and no failure either: what counts is whether the group is there."""
+    """After a time-out the group is read again, and its existence decides between success and failure."""
 
     class Silent(InMemoryCluster):
         deletes = True
@@ -80,7 +80,7 @@ def test_silence_is_looked_after():
 
 
 def test_a_group_that_somebody_else_has_deleted_is_gone():
-    """The aim is reached: no error."""
+    """Deleting a group that is deleted already is no error."""
     made = cluster()
     made.delete_group("replay")
     delete_group(made, "replay")

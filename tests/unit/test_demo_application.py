@@ -1,4 +1,4 @@
-"""An application of the demo ends with the demo, however that ends."""
+"""The applications of the demo end with it, however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a plan is stale: what has happened to its partitions since it was made, and what does not matter."""
+"""What makes a plan stale after its review, and what does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = TopicPartition("t", 0)
 
 
 class Approved:
-    """A plan to hand over one partition of ten records at this offset; the target has committed ``before``."""
+    """A plan to hand over one partition of ten records at ``offset``; the target has committed ``before``."""
 
     def __init__(self, offset: int, before: int | None = None) -> None:
         self.cluster = InMemoryCluster()
@@ -36,7 +36,7 @@ class Approved:
         return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=()), facts
 
     def reasons(self) -> list[str]:
-        """Return why the plan is stale by now."""
+        """Return why the plan is stale now."""
         now, facts = self.made()
         return [reason for why in drift(self.plan, now, self.wanted, facts).values() for reason in why]
 
@@ -45,7 +45,7 @@ class Approved:
     ("start", "reasons"), [(4, []), (5, ["4 is below the log's start 5: 1 record gone"])], ids=["at", "below"]
 )
 def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
-    """An offset at the log's start is still there; one below it is not."""
+    """A planned offset at the log start offset is in the log; one below it is not."""
     approved = Approved(4)
     approved.cluster.delete_records("t", 0, start)
     assert approved.reasons() == reasons
@@ -53,14 +53,14 @@ def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
 
 @pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log's end 7"])], ids=["at", "beyond"])
 def test_a_log_that_ends_before_the_offset_makes_a_plan_stale(end, reasons):
-    """After an unclean election the log may end at the offset, and not before it."""
+    """After an unclean election a planned offset may be at the log end offset, but not beyond it."""
     approved = Approved(8)
     approved.cluster.elect("t", 0, end)
     assert approved.reasons() == reasons
 
 
 def test_what_is_not_written_is_not_out_of_range():
-    """A target that has the offset already is left as it is, wherever the log starts now."""
+    """A target that already has the offset is not written, so the log start does not make it stale."""
     approved = Approved(4, before=4)
     approved.cluster.delete_records("t", 0, 6)
     assert approved.reasons() == []
@@ -68,14 +68,14 @@ def test_what_is_not_written_is_not_out_of_range():
 
 @pytest.mark.parametrize(("before", "was"), [(None, "nothing"), (3, "3")])
 def test_a_target_that_moved_is_named_with_both_offsets(before, was):
-    """What the target had when the plan was made, and what it has now."""
+    """The reason has the target's offset in the plan and its present one."""
     approved = Approved(4, before=before)
     approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
     assert approved.reasons() == [f"target {was} → 6"]
 
 
 def test_a_source_that_moved_is_named_with_both_offsets_and_beside_other_reasons():
-    """Each reason of a partition is said: the log's, and the source's."""
+    """Every reason of a partition is named: the deleted records and the moved source group."""
     approved = Approved(4)
     assert approved.reasons() == []
     approved.cluster.commit("old", FIRST, 7)

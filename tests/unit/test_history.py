@@ -1,4 +1,4 @@
-"""The history of groups as it is shown, and the ends of logs at moments of the past."""
+"""The views of the groups' history, and log ends at times in the past."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def on_a_terminal(found: History) -> str:
 
 
 def test_every_view_says_what_compaction_hides():
-    """How much of the log is gone, and what that makes of the figures; nothing of it where nothing is gone."""
+    """Every view says how much of the log was compacted away; without compaction no view mentions it."""
     gone = "Compaction has taken 40 of the log's 100 offsets"
     whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
     assert gone in " ".join(on_a_terminal(FOUND).split())
@@ -49,7 +49,7 @@ def test_every_view_says_what_compaction_hides():
 
 
 def test_groups_and_their_figures():
-    """One line each; what is not known is a dash, and more groups than are shown are counted."""
+    """A group is one line, an unknown figure is a dash, and groups that are not shown are counted."""
     lines = on_a_terminal(FOUND).splitlines()
     times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
     assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
@@ -59,7 +59,7 @@ def test_groups_and_their_figures():
 
 
 def test_the_page_has_a_curve_for_each_group_and_topic():
-    """Drawn as reconcile draws them, with names escaped."""
+    """Each group and topic has a curve, with its name escaped."""
     page = shown.page(replace(FOUND, groups=(BILLING._replace(group="<b>"),)))
     assert page.count("<figure>") == 2
     assert 'aria-label="Lag at 3 moments: 5,000 at first, 5,000 at most, 12 at last"' in page
@@ -68,7 +68,7 @@ def test_the_page_has_a_curve_for_each_group_and_topic():
 
 
 def test_the_document_is_json():
-    """Times in UTC, with a schema and its version."""
+    """The JSON document has a schema with its version, and times in UTC."""
     document = json.loads(json.dumps(shown.document(FOUND)))
     assert (document["schema"], document["schema_version"]) == ("migrate-groups/history", 1)
     assert document["groups"][0]["first_commit_at"] == "2026-11-20T12:00:00Z"
@@ -77,7 +77,10 @@ def test_the_document_is_json():
 
 
 def test_ends_of_logs_in_the_past(tmp_path):
-    """The first record of a time or later; not known before what is left; partitions that are gone are left out."""
+    """The end at a time is the offset of the first record at or after it; null before the log start.
+
+    Partitions without a leader and deleted topics are left out.
+    """
     made = InMemoryCluster()
     made.create_topic("t", 4)
     for hour in (1, 2, 3):

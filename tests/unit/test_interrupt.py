@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: exit 130, and one line that says what was written, wherever it comes."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: exit 130, and one line that says what was written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def interrupt(*_, **__):
 
 
 def last_word(cli: Connected, *command: str) -> str:
-    """Run a command that is interrupted, and return what it said last."""
+    """Run a command that is interrupted, and return the last line of its stderr."""
     return cli(*command, code=130).stderr.splitlines(keepends=True)[-1]
 
 
@@ -47,7 +47,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     ],
 )
 def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
-    """Before the write, during the guard, while the receipt is shown: nothing was written, or the receipt says what."""
+    """Before the write, nothing was written; during the guard, and while the result is shown, the receipt is named."""
     monkeypatch.setattr(module, name, interrupt)
     assert last_word(cli, *APPLY) == said
     assert cli.offset("new") == offset
@@ -55,7 +55,7 @@ def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, modul
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_while_clients_are_closed(cli, command):
-    """The write is over by then: the receipt says what was written, and the same command goes on."""
+    """While the clients are closed the write is over: the line names the receipt, and the same command resumes."""
     cli.at_the_close = interrupt
     said = last_word(cli, *command)
     assert said.endswith("receipt.json says what was written; the same command goes on\n")
@@ -65,14 +65,14 @@ def test_while_clients_are_closed(cli, command):
 
 
 def test_a_second_one(cli, monkeypatch):
-    """Whoever presses Ctrl-C again while the first one has clients closed learns the same."""
+    """A second Ctrl-C, while the first one has the clients closed, ends with the same line."""
     monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
     assert last_word(cli, *APPLY) == WRITTEN
 
 
 def test_while_a_hold_is_released(cli, monkeypatch):
-    """The write is over by then, too."""
+    """While a hold is released the write is over, so the line names the receipt."""
     held = cli.cluster.held
 
     @contextmanager
@@ -87,7 +87,7 @@ def test_while_a_hold_is_released(cli, monkeypatch):
 
 
 def test_a_way_back_names_the_receipt(cli, monkeypatch):
-    """What a rollback wrote is a deed in the receipt of the run."""
+    """An interrupted rollback names the receipt of the run, which records what it wrote."""
     cli(*APPLY)
     monkeypatch.setattr(terminal, "execution", interrupt)
     said = last_word(cli, "rollback", "receipt.json", "--yes")
@@ -96,7 +96,7 @@ def test_a_way_back_names_the_receipt(cli, monkeypatch):
 
 
 def test_an_earlier_command_in_this_process_is_none_of_this_one(cli, monkeypatch):
-    """What was written is told of the command that was interrupted."""
+    """The line tells of the interrupted command, not of an earlier one in the same process."""
     cli(*APPLY)
     monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
     assert last_word(cli, *APPLY) == NOTHING
@@ -118,7 +118,7 @@ def test_at_the_question(cli, monkeypatch, command):
 
 
 def test_while_a_group_is_deleted(cli, monkeypatch):
-    """There is no receipt of that: it is said that nobody can tell, and what tells."""
+    """A deletion has no receipt: the line says that the group may be deleted, and which command shows it."""
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
     assert last_word(cli, "delete", "old", "--yes") == (
         "interrupted; group old may be gone: migrate-groups describe old tells\n"
@@ -126,7 +126,7 @@ def test_while_a_group_is_deleted(cli, monkeypatch):
 
 
 def test_while_the_commands_are_imported(cli, monkeypatch):
-    """Also before a command has begun it is one line, and no traceback."""
+    """An interrupt during the imports is one line, too, and no traceback."""
 
     class Interrupting:
         def find_spec(self, name, *_):
@@ -139,14 +139,14 @@ def test_while_the_commands_are_imported(cli, monkeypatch):
 
 
 def test_the_entry_imports_nothing_slow():
-    """What takes a while to import is imported where Ctrl-C is caught."""
+    """Slow packages are not imported by the entry module, but later, where Ctrl-C is caught."""
     code = "import sys, migrate_groups.cli.app; sys.exit(bool({'typer', 'rich', 'msgspec'} & {*sys.modules}))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.fixture
 def silent():
-    """A listener that takes a connection and never says a word; its address, and what awaits a connection."""
+    """A listener that accepts a connection and never answers: its address, and a function that awaits a connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
         yield f"127.0.0.1:{server.getsockname()[1]}", server.accept
@@ -154,7 +154,7 @@ def silent():
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_a_broker_is_silent(tmp_path, silent, how):
-    """Whichever signal stops a command: one line, exit 130."""
+    """SIGINT, SIGTERM and SIGHUP each end a waiting command with one line and exit 130."""
     address, accept = silent
     with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
         connection, _ = accept()
@@ -165,7 +165,7 @@ def test_a_signal_while_a_broker_is_silent(tmp_path, silent, how):
 
 
 def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
-    """The second SIGTERM of `timeout` does not break off what the first one makes the command let go of."""
+    """A second signal, as `timeout` sends, does not interrupt the closing that the first one started."""
     released = []
 
     def stopped_again():
@@ -180,7 +180,7 @@ def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
 
 
 def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
-    """SIGHUP does nothing to a command under nohup."""
+    """A SIGHUP that nohup has set to be ignored stays ignored."""
     raised = []
 
     def hung_up(_, receipt, *__):
@@ -199,7 +199,7 @@ def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
 
 
 def test_an_interrupt_is_put_off_while_a_jvm_starts():
-    """It comes once what must not be broken off is over; one that is ignored stays so."""
+    """An interrupt is raised after the protected block; a signal that is ignored stays ignored."""
     done, before = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def start():

@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs" / "kafka-behaviour.md").read_text()
 
 
 def test_every_test_that_is_named_exists():
-    """Each `file::test` of the page is a function of that file, so a reader can see the behaviour again."""
+    """Each `file::test` on the page is a function in that file, so that a reader can repeat the measurement."""
     named = re.findall(r"`(\w+/\w+\.py)::(test_\w+)`", PAGE)
     assert named
     missing = [each for each in named if f"def {each[1]}(" not in (ROOT / "tests" / each[0]).read_text()]
@@ -18,7 +18,7 @@ def test_every_test_that_is_named_exists():
 
 
 def test_every_reference_leads_to_a_section():
-    """A reference in a docstring or comment is the anchor of a heading; nothing is "measured" without one."""
+    """Each reference in the code is the anchor of a heading, each heading has one, and no text says only "measured"."""
     headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
     anchors = {re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings}
     sources = {path: path.read_text() for path in (ROOT / "migrate_groups").rglob("*.py")}

@@ -1,4 +1,4 @@
-"""Requests while brokers come and go: what is asked again, and what is said in the end."""
+"""Requests while brokers restart: which errors are retried, and which error is reported at the time-out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate_groups.kafka.private import Client
 
 
 class Scripted(KafkaConnection):
-    """A connection whose attempts end as the script says; the last end repeats."""
+    """A connection whose attempts end as the script says; the last result repeats."""
 
     def __init__(self, *script: object, timeout: float) -> None:
         super().__init__(ClientConfig(bootstrap_servers="localhost:9092", timeout=timeout))
@@ -40,19 +40,19 @@ async def request(_: Client) -> str:
     ids=lambda error: type(error).__name__,
 )
 def test_a_request_is_sent_again_while_brokers_restart(error):
-    """A broker that is not known, not there, or not the coordinator any more is a reason to ask again."""
+    """A request is retried if the broker is unknown or unreachable, or is no longer the coordinator."""
     assert Scripted(error, error, "answer", timeout=20).run(request, doing="asking") == "answer"
 
 
 def test_what_will_not_mend_is_not_tried_again():
-    """An answer that says no is the end at once."""
+    """An authorization error is raised at once."""
     connection = Scripted(kafka_errors.GroupAuthorizationFailedError("g"), "answer", timeout=20)
     with pytest.raises(ClusterUnavailable, match="lacks Describe on Group 'g'"):
         connection.run(request, doing="asking", needs="Describe on Group 'g'")
 
 
 def test_the_last_attempt_had_time_to_find_out_what_is_wrong():
-    """Attempts end before the time-out does, and what the last one found is said."""
+    """Attempts end before the time-out, so that the error has the last attempt's reason."""
     connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
     with pytest.raises(ClusterUnavailable, match=r"did not answer while asking: .*t-0"):
         connection.run(request, doing="asking")

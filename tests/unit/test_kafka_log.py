@@ -1,4 +1,4 @@
-"""When the end of a log that was read before still counts: as long as nobody else has come to lead the partition."""
+"""A log end that was read before still counts as long as the partition has the same leader and epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITION = TopicPartition("t", 0)
 
 
 class Cluster:
-    """One partition, led by ``leader`` in ``epoch``, which answers as brokers do; notes what it is asked."""
+    """One partition, led by ``leader`` in ``epoch``; it answers as brokers do and records the requests."""
 
     def __init__(self, epoch: int = 0) -> None:
         self.leader, self.epoch, self.end = 1, epoch, 20
@@ -27,11 +27,11 @@ class Cluster:
         self.learn()
 
     def learn(self) -> None:
-        """Have the metadata told, as every description of topics does."""
+        """Give the metadata to ``logs``, as every description of topics does."""
         self.logs.learn(self._metadata().topics)
 
     def run(self, request, *, doing: str):
-        """As `KafkaConnection.run`: what may mend is asked again."""
+        """Run the request as `KafkaConnection.run` does: retry it on a retriable error."""
         while True:
             try:
                 return asyncio.run(request(self))
@@ -57,7 +57,7 @@ class Cluster:
             answer.error_code = kafka_errors.FencedLeaderEpochError.errno
         elif asked.current_leader_epoch > self.epoch:
             answer.error_code = kafka_errors.UnknownLeaderEpochError.errno
-            self.epoch += 1  # it hears of its own election in the end
+            self.epoch += 1  # the broker learns of its own election after a while
         elif asked.timestamp == -1:
             answer.offset = self.end
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[answer])])
@@ -67,7 +67,7 @@ class Cluster:
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[partition])])
 
     def bounds(self, **known: int) -> LogRange:
-        """Return the partition's bounds; what was asked for them alone is in ``asked``."""
+        """Return the partition's log range; afterwards ``asked`` has the requests of this call only."""
         self.asked.clear()
         given = {name: {PARTITION: offset} for name, offset in known.items()}
         return self.logs.bounds([PARTITION], given.get("starts", {}), given.get("ends", {}))[PARTITION]
@@ -75,7 +75,7 @@ class Cluster:
 
 @pytest.mark.parametrize("epoch", [-1, 0, 7])
 def test_an_end_stands_while_nobody_else_leads(epoch):
-    """The start alone is asked for, whatever was produced since."""
+    """Under the same leader a known end is reused: only the start is requested, whatever was produced since."""
     cluster = Cluster(epoch)
     assert cluster.bounds() == LogRange(start=0, end=20)
     cluster.end = 30
@@ -85,7 +85,7 @@ def test_an_end_stands_while_nobody_else_leads(epoch):
 
 
 def test_an_end_that_this_reader_has_not_read_is_asked_for():
-    """Nobody has told this reader that the log reaches so far."""
+    """A log end that the leader has not reported to this reader is requested."""
     cluster = Cluster()
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=25) == LogRange(start=0, end=20)
@@ -94,7 +94,7 @@ def test_an_end_that_this_reader_has_not_read_is_asked_for():
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
 def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
-    """It may have cut the log, as the metadata of now says; brokers that tell no epoch, by its id alone."""
+    """A new leader may have truncated the log, so its end is requested; without epochs, the leader's id is compared."""
     cluster = Cluster(min(epoch, 0))
     cluster.bounds()
     cluster.leader, cluster.epoch, cluster.end = leader, epoch, 10
@@ -106,7 +106,7 @@ def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
 
 
 def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_after_it():
-    """What counts is that the leader of now has told that its log reaches so far."""
+    """An end from before an election does not count, also if the new leader's end was read since."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -116,7 +116,7 @@ def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_af
 
 
 def test_a_leader_of_another_epoch_says_so():
-    """An election that the metadata did not tell of shows in the answer for the start."""
+    """A leader that fences the known epoch has the metadata and the end read again."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -125,7 +125,7 @@ def test_a_leader_of_another_epoch_says_so():
 
 
 def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
-    """The metadata of another broker may be ahead of it."""
+    """UNKNOWN_LEADER_EPOCH is retried, because another broker's metadata may be ahead of the leader."""
     cluster = Cluster(1)
     cluster.epoch, cluster.end = 0, 10
     assert cluster.bounds() == LogRange(start=0, end=10)
@@ -133,7 +133,7 @@ def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
 
 
 def test_last_stable_offsets_prove_no_end():
-    """An end that was read before an election is not that of the log of which the last stable offset was read since."""
+    """A last stable offset read after an election does not make an end from before it count."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10

@@ -1,4 +1,4 @@
-"""kafka-python's private parts: what a new version lacks is named, and no other module uses any."""
+"""kafka-python's private parts: missing ones are named, and one module alone uses them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PACKAGE = Path(private.__file__).parents[1]
 
 
 def test_this_version_has_all_of_them():
-    """Each private part that is used is there."""
+    """The installed version has every private part that is used."""
     assert private.lacking() == []
 
 
 def test_what_a_version_lacks_is_named_with_its_reason():
-    """So that whoever raises the upper bound sees what to look at."""
+    """A missing part is named with the reason it is used, for the person who raises the upper bound of the version."""
     assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
         "KafkaAdminClient._gone: it did something"
     ]
 
 
 def test_they_are_used_in_one_module():
-    """Nowhere else does anything of the package reach for one of these names."""
+    """No other module of the package uses one of these names."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {
         str(path.relative_to(PACKAGE)): node.attr

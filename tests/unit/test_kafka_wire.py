@@ -1,4 +1,4 @@
-"""Requests made of plain objects are the same bytes as those of kafka-python's own classes; members are decoded."""
+"""Requests made of plain objects equal the bytes of kafka-python's own classes; members are decoded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPart
 @pytest.mark.parametrize("isolation", [0, 1])
 @pytest.mark.parametrize("version", range(4, 6))
 def test_log_offsets_are_asked_for_as_kafka_python_does(version, isolation):
-    """Whatever version the broker knows, up to the last that is asked for; under the epoch that is known."""
+    """ListOffsets has the same bytes in each supported version and isolation level, with the known leader epoch."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     own = {
         "t": [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)],
@@ -41,7 +41,7 @@ def test_log_offsets_are_asked_for_as_kafka_python_does(version, isolation):
 
 @pytest.mark.parametrize("version", range(6, 8))
 def test_offsets_are_committed_as_kafka_python_does(version):
-    """The answers come back by partition."""
+    """OffsetCommit has the same bytes in each supported version, and its errors are returned by partition."""
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition
     fields = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
@@ -112,7 +112,7 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
 
 
 def test_a_member_is_decoded():
-    """What it subscribes to and what it is assigned; nothing while a rebalance has left it no bytes."""
+    """Subscription and assignment are decoded; empty bytes, as during a rebalance, are decoded as nothing."""
     (member,) = wire.classic_group(described(SUBSCRIBED, ASSIGNED)).members
     assert (member.subscription, member.assignment) == (frozenset({"t"}), frozenset({FIRST, SECOND}))
     (member,) = wire.classic_group(described(b"", b"")).members
@@ -131,7 +131,7 @@ NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
     ],
 )
 def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
-    """Nobody knows what it holds, so it is never taken for holding nothing; outside of the protocol all bytes go."""
+    """A consumer whose bytes cannot be decoded is refused: it may hold any topic. Other protocols are not decoded."""
     with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*; stop it"):
         wire.classic_group(described(metadata, assignment))
     assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1

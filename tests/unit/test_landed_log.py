@@ -1,4 +1,4 @@
-"""Fences and landed logs on disk, and which partition of the offsets topic a group is in."""
+"""Fences and landed logs on disk, and the partition of the offsets topic that holds a group."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def row(partition: int, offset: int) -> tuple[object, ...]:
     ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
 )
 def test_partition_of_a_group_is_that_of_java(group, of_50):
-    """As Java computed it: the hash goes over UTF-16, and the smallest int (the last of these) counts as 0."""
+    """The partition is Java's: the hash is over UTF-16, and the smallest int (the last case) counts as 0."""
     assert log_partition(group, 50) == of_50
 
 
 def test_landed_log_is_resumed_after_its_last_file(tmp_path):
-    """Each file says how far all have come; a folder that is opened again goes on there, and takes more partitions."""
+    """A landed log that is opened again resumes at the offsets in its last file, and takes more partitions."""
     folder = tmp_path / "log"
     log = LandedLog.opened(folder, "cluster", {1: 10})
     log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
@@ -47,7 +47,7 @@ def test_landed_log_is_resumed_after_its_last_file(tmp_path):
 
 
 def test_kept_log_takes_more_partitions_from_wherever_they_begin(tmp_path):
-    """For the history of all groups: what is there stays, from where it began."""
+    """A kept log takes new partitions; partitions that it has keep their first offset."""
     assert LandedLog.kept(tmp_path, "cluster").starts == {}
     LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     more = LandedLog.kept(tmp_path, "cluster").with_more({1: 3, 2: 4})
@@ -58,14 +58,14 @@ def test_kept_log_takes_more_partitions_from_wherever_they_begin(tmp_path):
     ("cluster", "start", "complaint"), [("another", 10, "of cluster cluster;"), ("cluster", 11, "another cut-over")]
 )
 def test_landed_log_of_something_else_is_refused(tmp_path, cluster, start, complaint):
-    """A log of another cluster, or from another fence on, is not added to."""
+    """A log of another cluster, or of another fence, is refused."""
     LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
         LandedLog.opened(tmp_path, cluster, {1: start})
 
 
 class _Emptied(InMemoryCluster):
-    """An offsets topic whose partition 1 is deleted to its end."""
+    """An offsets topic whose partition 1 is deleted up to its end."""
 
     def __init__(self, end: int) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class _Emptied(InMemoryCluster):
 
 
 def test_what_is_gone_before_it_was_landed_is_a_gap(tmp_path):
-    """A kept log goes on to where the topic begins now, so that what lies between counts as missing, now and later."""
+    """Records deleted before they were landed count as missing, also when the log is opened again."""
     log = LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     emptied = _Emptied(15)
     landed = land(emptied, emptied, log, [1], lambda done, total: None)
@@ -91,7 +91,7 @@ def test_what_is_gone_before_it_was_landed_is_a_gap(tmp_path):
 
 
 def test_anything_else_in_a_landed_log_is_refused(tmp_path):
-    """A file of somebody else's among ours, or one of ours that is damaged, and not only the last one."""
+    """A foreign file, and a damaged file that need not be the last one, are refused."""
     log = LandedLog.opened(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     log.with_records([row(1, 11)], {1: 12})
     whole = (tmp_path / "000000.parquet").read_bytes()
@@ -105,7 +105,7 @@ def test_anything_else_in_a_landed_log_is_refused(tmp_path):
 
 
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
-    """A resumed run adds its fence, another run replaces them, and one without a fence leaves none."""
+    """A resumed run adds its fence, another run replaces all of them, and a run without a fence deletes them."""
     first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
     run = RunDir(tmp_path)
     assert fence_parquet.load(run.fence) == []

@@ -1,4 +1,4 @@
-"""The structure: imports point downwards only, and slow packages load where they are needed."""
+"""The structure of the package: imports point downwards only, and slow packages are imported late."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "migrate_groups"
-# From the ground up: a module imports from its own room and from those before it in this list.
+# From the ground up: a module imports from its own room and from the rooms before it in this list.
 GROUND = ["errors", "text", "clock", "schema"]
 ROOMS = [
     "model",
@@ -31,13 +31,13 @@ ROOMS = [
     "api",
     "cli",
 ]
-# These know the ground alone: Spark's is sent to a cluster, and the sandbox is a Kafka for anybody.
+# These rooms know the ground alone: Spark's is submitted to a cluster, and the sandbox is usable by itself.
 APART = {"spark", "sandbox"}
-# Programs that other processes run; and Spark's session, whose JVM takes its address from the environment alone.
+# Programs that other processes run; and Spark's session, because its JVM takes its address only from the environment.
 PROGRAMS = {"kafka.second_client_process", "sandbox.keeper", "spark.session"}
-# The machine's clock, which is handed in.
+# The machine's clock, which callers pass in.
 CLOCK = {"api.system_clock"}
-# What the library leaves to its caller: to print, to exit, to read the environment or the clock.
+# What the library leaves to its caller: printing, exiting, reading the environment or the clock.
 CALLERS = {
     *("print", "input", "exit", "quit", "sys.exit", "os._exit"),
     *("sys.stdin", "sys.stdout", "sys.stderr", "sys.argv"),
@@ -49,7 +49,7 @@ CALLERS = {
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    """Return the package's modules by their names below it: ``cluster.ports``."""
+    """Return the package's modules by dotted name without the package: ``cluster.ports``."""
     return {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
         for path in PACKAGE.rglob("*.py")
@@ -57,13 +57,13 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield each name that a module binds by an import, anywhere in it, and the full name of what it stands for."""
+    """Yield each name that an import binds anywhere in the module, with the full name of what it refers to."""
     package = f"migrate_groups.{module}".rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.asname or alias.name, alias.name
-                yield alias.name.partition(".")[0], alias.name.partition(".")[0]  # what `import os.path` binds
+                yield alias.name.partition(".")[0], alias.name.partition(".")[0]  # the name that `import os.path` binds
         if isinstance(node, ast.ImportFrom):
             origin = resolve_name("." * node.level + (node.module or ""), package)
             for alias in node.names:
@@ -77,7 +77,7 @@ def rooms_of(module: str, tree: ast.Module) -> set[str]:
 
 
 def upward(module: str, tree: ast.Module) -> set[str]:
-    """Return the rooms that a module imports from and must not."""
+    """Return the rooms that a module imports from although it must not."""
     room = module.partition(".")[0]
     below = GROUND if room in APART else [*GROUND, *ROOMS[: ROOMS.index(room)], "__version__"]
     return rooms_of(module, tree) - {room, *below}
@@ -104,7 +104,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def callers_business(module: str, tree: ast.Module) -> set[str]:
-    """Return what a module uses of `CALLERS`, under whatever name it has imported it."""
+    """Return the names of `CALLERS` that a module uses, under whatever alias it imported them."""
     bound = {name: name for name in vars(builtins)} | dict(imported(module, tree))
     used = {bound[node.id] for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in bound}
     for node in ast.walk(tree):
@@ -115,16 +115,16 @@ def callers_business(module: str, tree: ast.Module) -> set[str]:
 
 
 def test_imports_point_downwards():
-    """No module imports from a room above its own; spark and sandbox know nothing of the other rooms."""
+    """No module imports from a room above its own; spark and sandbox import only from the ground."""
     found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in ROOMS}
     assert {module: names for module, names in found.items() if names} == {}
     assert {module.partition(".")[0] for module in found} == set(ROOMS)
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """Neither modules nor folders import one another in a circle, within a function or not.
+    """Neither modules nor folders import one another in a circle, also not inside functions.
 
-    A folder and those in it are one room; modules beside the folders stand for themselves.
+    Imports between a folder and its subfolders do not count; a module that is in no folder counts as one.
     """
     files = {module: files_of(module, tree) for module, tree in modules().items()}
     folders: dict[str, set[str]] = {}
@@ -152,13 +152,13 @@ def test_no_module_imports_itself_by_way_of_others():
     ],
 )
 def test_an_import_from_above_is_seen_however_it_is_written(line):
-    """Absolute or relative, of a module or of a name in it, within a function."""
+    """An import is seen whether absolute or relative, of a module or of a name, or inside a function."""
     assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
 
 def test_no_function_takes_too_much_at_once():
-    """Outside the command line, whose parameters are the options, a function has eight parameters at most."""
+    """A function has at most eight parameters; commands are excepted, because their parameters are the options."""
     crowded = {
         f"{module}.{node.name}": len(names)
         for module, tree in modules().items()
@@ -171,21 +171,21 @@ def test_no_function_takes_too_much_at_once():
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that a new Python has loaded after this code."""
+    """Return the modules that a new Python process has loaded after this code."""
     program = f"import sys\nsys.argv = ['migrate-groups', '--help']\n{code}\nprint(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True)
     return set(done.stderr.split())
 
 
 def test_help_loads_nothing_slow():
-    """``--help`` imports neither a Kafka client nor pyarrow nor pyspark."""
+    """``--help`` imports no Kafka client, no pyarrow and no pyspark."""
     loaded = loaded_by("from migrate_groups.cli.app import main\ntry: main()\nexcept SystemExit: pass")
     assert "migrate_groups.cli.registry" in loaded
     assert {"pyarrow", "pyspark", "kafka", "confluent_kafka", "tenacity", "numpy"} & loaded == set()
 
 
 def test_only_the_command_line_prints_exits_or_reads_the_environment():
-    """The library never prints, exits, or reads clock or environment behind the caller's back."""
+    """The library never prints, exits, or reads the clock or the environment on its own."""
     found = {module: callers_business(module, tree) for module, tree in modules().items()}
     library = {module for module in found if module.partition(".")[0] not in ("cli", "demo")} - PROGRAMS - CLOCK
     assert {module: found[module] for module in library if found[module]} == {}
@@ -211,7 +211,7 @@ def test_only_the_command_line_prints_exits_or_reads_the_environment():
     ],
 )
 def test_what_is_the_callers_is_seen_under_any_name(source, used):
-    """Calls and attributes count, whatever they were imported as; words in comments, strings and other names do not."""
+    """Calls and attributes count under any import alias; comments, strings and other names do not count."""
     assert callers_business("planning.plan", ast.parse(source)) == ({used} if used else set())
 
 

@@ -1,4 +1,4 @@
-"""The plan as a pull request's comment, as GitHub would render it; and foreign names in what people look at."""
+"""The plan as a pull request comment, as GitHub renders it; and how views show foreign names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
 @given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)
 @example(group="<b>&amp;</b>", source="`` `", reason="<img src=x> [a](b) **c**", cluster_id="a|b\\")
 def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reason, cluster_id):
-    """Whatever a group is called, its name is one cell's code, reasons are plain text, and no element is added."""
+    """Any group name is shown as code in one cell, reasons are plain text, and no HTML element is added."""
     checks = (check(Verdict.WARN, reason=f"({reason})"),)
     page = Page(markdown.plan(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
     hand_over, shown_checks, partitions = page.tables
@@ -59,7 +59,7 @@ def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reaso
 
 @given(reason=TEXT, name=NAME)
 def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
-    """Outside of code, where GitHub looks for them, no @ or # stands before a letter or a digit, and no link begins."""
+    """Outside of code, no @ or # precedes a letter or digit and no link begins, because GitHub would act on them."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
     text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
     prose = Page(text).prose
@@ -69,7 +69,7 @@ def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
 
 
 def test_a_person_reads_first_what_matters():
-    """How many partitions, the verdict, from whom to whom, what does not pass; then all checks, then each group."""
+    """Partition counts and verdict come first, then groups and failed checks, then all checks, then each group."""
     changes = [
         *(change(number, group="billing", before=number or None) for number in (0, 5, 7)),
         change(source_group=None, group="restored"),
@@ -118,19 +118,19 @@ def test_a_person_reads_first_what_matters():
     ],
 )
 def test_the_verdict_is_said_in_words(verdict, meaning):
-    """The worst verdict stands above everything, with what it means."""
+    """The worst verdict comes first, with its meaning."""
     assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
 
 def test_a_deletion_and_an_empty_plan_are_shown():
-    """An offset that goes is ``-`` after; a plan without changes says so."""
+    """A deleted offset is ``-`` in the column after the write; a plan without changes says that there is none."""
     gone = Change(source_group=None, group="g", topic="t", partition=0, before=CommittedOffset(offset=3), after=None)
     assert Page(markdown.plan(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
     assert "0 partitions (nothing to do)" in markdown.plan(plan())
 
 
 def test_the_hashes_are_shown():
-    """A reviewer finds the intent that they approve, and the content."""
+    """The comment shows the intent hash, which a reviewer approves, and the content hash."""
     made = plan(change())
     assert {made.intent, made.content} <= set(Page(markdown.plan(made)).code)
 
@@ -141,7 +141,7 @@ def test_same_plan_same_bytes():
 
 
 def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
-    """10,000 partitions fit a comment: totals are whole, each group says how many more it has, and where they are."""
+    """10,000 partitions fit a comment: totals are whole, each group counts the hidden rows, and the file is named."""
     made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(5_000)))
     text = markdown.plan(made, "plan.json")
     assert MOST / 2 < len(text) <= MOST
@@ -159,7 +159,7 @@ def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
     ("groups", "partitions", "length", "checks"), [(1, 1, 1, 0), (300, 1, 100, 5), (20, 15, 3_000, 15)]
 )
 def test_never_over_the_limit(groups, partitions, length, letter, checks):
-    """Hundreds of groups and partitions, names and reasons of any length and script: never more than GitHub takes."""
+    """Any number of groups and partitions, with names and reasons of any length and script, fits GitHub's limit."""
     name, topic = letter * length, "t" * 249
     made = plan(
         *(
@@ -185,7 +185,7 @@ def test_never_over_the_limit(groups, partitions, length, letter, checks):
 @pytest.mark.parametrize(("most", "whole"), [(64_000, True), (64_001, False)])
 @pytest.mark.parametrize("letter", ["a", "é", "漢"])
 def test_the_limit_is_counted_in_bytes(most, whole, letter):
-    """A comment of 64,000 bytes is shown whole; one of 64,001 is rendered again, smaller."""
+    """A comment of 64,000 bytes is shown whole; a comment of 64,001 bytes is rendered again, smaller."""
     line_ends = len("\n\n\n")
     many, rest = divmod(most - line_ends - len("first"), len(letter.encode()))
     seen = []
@@ -215,7 +215,7 @@ def test_what_is_too_large_is_not_rendered_to_its_end():
 @given(name=TEXT)
 @example(name="[bold]x[/]")
 def test_names_break_no_line_of_a_terminal_view(name):
-    """A control character or a newline in a group's name stands escaped: the table keeps its lines."""
+    """Control characters in a group name are escaped, so that a table row stays one line."""
     out = io.StringIO()
     console = Console(file=out, width=2_000, color_system=None)
     console.print(terminal.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))

@@ -1,4 +1,4 @@
-"""Names from the shell: what is no UTF-8 text is no group's."""
+"""Group names from the shell that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ GROUP = os.fsdecode(b"g\xff")
     ids=lambda arguments: arguments[0],
 )
 def test_a_group_that_is_no_utf_8_is_exit_2(tmp_path, arguments):
-    """Kafka's names are UTF-8: one line, before anything is contacted."""
+    """A group name that is not UTF-8 is one line and exit 2, before the cluster is contacted."""
     tables.save(Snapshot.of_rows([row()]), tmp_path / "good.csv")
     (tmp_path / "good.toml").write_text('source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n')
     error = CliHere(tmp_path, "localhost:1").fails(*arguments, code=2)
-    if arguments[0] == "filter":  # which looks for the name in a file
+    if arguments[0] == "filter":  # because filter looks for the name in a file
         assert error == r"error: no group g\udcff in the file; it has g"
     else:
         assert error.endswith(" is no UTF-8 text; Kafka has no such name")

@@ -1,4 +1,4 @@
-"""Options: durations need a unit, names are not empty, addresses are host:port."""
+"""Options: durations need a unit, names must not be empty, addresses are host:port."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from migrate_groups.snapshots.times import parse_duration
     [("0s", 0), ("10s", 10), ("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400), ("1.5s", 1.5)],
 )
 def test_durations_with_a_unit(text, seconds):
-    """Seconds, minutes, hours, days, milliseconds, and sums of them."""
+    """A duration is in seconds, minutes, hours, days or milliseconds, or a sum of them."""
     assert parse_duration(text, "--settle") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "10", "-5s", "s", "10 s", "10S", "1e3s", "10s5"])
 def test_durations_without_a_unit_are_refused(text):
-    """A bare number is refused: Kafka's tools would take it as milliseconds."""
+    """A number without a unit is refused, because Kafka's tools would take it as milliseconds."""
     with pytest.raises(UsageError, match="--settle is"):
         parse_duration(text, "--settle")
 
 
 @pytest.mark.parametrize("text", ["25d", "999999999999999999999999999999d", "9" * 400 + "s", "24d" * 2])
 def test_durations_beyond_what_kafka_takes_are_refused(text):
-    """A time-out is 32 bits of milliseconds in Kafka's protocol, and nobody waits for longer."""
+    """A duration over 24 days is refused: Kafka's protocol has 32 bits for a time-out in milliseconds."""
     with pytest.raises(UsageError, match=r"--timeout is .*; expected a duration of at most 24d") as raised:
         parse_duration(text, "--timeout")
     assert len(str(raised.value)) < 200
@@ -39,7 +39,7 @@ def test_durations_beyond_what_kafka_takes_are_refused(text):
 
 
 def test_bootstrap_servers():
-    """host:port, several with commas, IPv6 in brackets; everything else is a usage error."""
+    """host:port, several with commas, and IPv6 in brackets are accepted; everything else is a usage error."""
     config = ClientConfig(bootstrap_servers="a:9092, [::1]:9093")
     assert config.addresses() == [("a", 9092), ("::1", 9093)]
     config = ClientConfig(bootstrap_servers="kafka_1.example.com.:9092,bücher.example:9092,[fe80::1%eth0]:9092")
@@ -63,7 +63,7 @@ GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
 
 
 def test_options_of_a_spec_are_read(tmp_path):
-    """[options] holds the options of the write, durations with units; fan_out stands at the top."""
+    """[options] has the options of the write, durations with units; fan_out is at the top level."""
     read = spec(
         tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
     )
@@ -72,9 +72,9 @@ def test_options_of_a_spec_are_read(tmp_path):
 
 
 def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
-    """A pipe, as of ``<(cat split.toml)``, is empty afterwards: the bytes that were loaded come with the split."""
+    """A spec from a pipe, as ``<(cat split.toml)``, is read once: its bytes are returned with the spec."""
     reading, writing = os.pipe()
-    with open(writing, "w") as file:  # noqa: PTH123 (a descriptor)
+    with open(writing, "w") as file:  # noqa: PTH123 (a file descriptor)
         file.write(GOOD)
     read = split_toml.load(Path(f"/dev/fd/{reading}"))
     os.close(reading)
@@ -105,6 +105,6 @@ def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
     ],
 )
 def test_a_wrong_spec_is_refused_by_key(tmp_path, text, complaint):
-    """A spec that can't be used names the key and what was expected."""
+    """A spec that cannot be used is refused with the key and what was expected."""
     with pytest.raises(InvalidInput, match=complaint):
         spec(tmp_path, text)

@@ -1,4 +1,4 @@
-"""The question before a write: when it is asked, and that what happens while it waits is seen."""
+"""The question before a write: when it is asked, and that changes while it waits are noticed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())
 
 @pytest.fixture
 def questions(monkeypatch) -> list[str]:
-    """The questions that were asked; each is answered with no."""
+    """The questions that were asked; the answer to each is no."""
     asked: list[str] = []
     monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
     return asked
 
 
 def test_a_plan_without_anything_to_write_asks_nothing(questions):
-    """There is nothing to agree to."""
+    """A plan without changes needs no agreement."""
     agree(NOTHING, tuple, Person())
     assert questions == []
 
 
 def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(questions):
-    """What it will be once the old group has stopped is not known: the answer is for that."""
+    """A provisional plan asks also if it is empty, because it may change once the source group has stopped."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
         agree(NOTHING, tuple, Person(), provisional=True)
     assert questions == ["Write 0 offsets?"]
@@ -55,7 +55,10 @@ def test_a_provisional_plan_asks_although_nothing_is_to_be_written_yet(questions
 
 @pytest.fixture
 def handed_over(tmp_path, monkeypatch):
-    """Group ``old`` at 5 has been handed over to ``new``; its receipt; and the commands are connected to that."""
+    """The cluster after ``old`` at offset 5 was handed over to ``new``, and the path of the receipt.
+
+    The commands are connected to this cluster.
+    """
     made = InMemoryCluster()
     made.create_topic("t", 1)
     made.produce("t", 0, 10)
@@ -77,12 +80,12 @@ def handed_over(tmp_path, monkeypatch):
 
 
 def meanwhile(monkeypatch, deed) -> None:
-    """Have something happen while the question waits for its answer, which is yes."""
+    """Call ``deed`` while the question waits, and answer it with yes."""
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: (deed(), True)[1])
 
 
 def test_a_commit_while_rollback_asks_is_seen(handed_over, monkeypatch):
-    """The plan is made anew after the answer: the new group has started meanwhile, so nothing is rolled back."""
+    """A target commit during the question refuses the rollback, because the plan is made again afterwards."""
     made, path = handed_over
     meanwhile(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
@@ -91,7 +94,7 @@ def test_a_commit_while_rollback_asks_is_seen(handed_over, monkeypatch):
 
 
 def test_a_commit_while_delete_offsets_asks_is_seen(handed_over, monkeypatch):
-    """The old group is consumed again by the time of the answer: its offsets stay."""
+    """A commit of the source group during the question refuses delete-offsets."""
     made, path = handed_over
     meanwhile(monkeypatch, lambda: made.commit("old", PARTITION, 7))
     with pytest.raises(Refused, match="moved in the source group since"):
@@ -100,7 +103,7 @@ def test_a_commit_while_delete_offsets_asks_is_seen(handed_over, monkeypatch):
 
 
 def test_a_way_back_without_a_change_meanwhile_is_gone(handed_over, monkeypatch):
-    """The same without anybody's deed: what was created is deleted."""
+    """Without a change during the question, the rollback deletes the offset that the hand-over created."""
     made, path = handed_over
     meanwhile(monkeypatch, lambda: None)
     ways_back.rollback(path, bootstrap_server="x", timeout="1s")
@@ -108,7 +111,7 @@ def test_a_way_back_without_a_change_meanwhile_is_gone(handed_over, monkeypatch)
 
 
 def migrate_again(made, path) -> None:
-    """Hand ``old`` over once more, in the same record."""
+    """Hand ``old`` over once more, and record it in the same receipt."""
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     receipt = receipt_json.load(path)
     plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
@@ -122,7 +125,7 @@ def offset(made, group: str) -> int | None:
 
 
 def test_a_second_rollback_after_a_second_migration(handed_over):
-    """The way back from the second hand-over is open, although the first one was gone already, and dry runs agree."""
+    """A second hand-over can be rolled back although the first one was rolled back already; a dry run passes."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     made.commit("old", PARTITION, 8)
@@ -135,7 +138,7 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
 
 
 def test_a_rollback_is_done_once(handed_over, capsys):
-    """The same command again says that it is done, and looks at no group: the source group may have gone on."""
+    """A repeated rollback says that it is done and reads no group, because the source group may have moved on."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     made.commit("new", PARTITION, 9)
@@ -145,7 +148,7 @@ def test_a_rollback_is_done_once(handed_over, capsys):
 
 
 def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
-    """The old group owns its topics again: its offsets stay, also where it has not moved yet."""
+    """After a hand-back the source group owns its topics again: its offsets stay, even if it has not moved."""
     made, path = handed_over
     ways_back.hand_back(path, bootstrap_server="x", timeout="1s", wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: it was handed back"):
@@ -154,7 +157,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
 
 
 def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """The target had offsets before, so that it has some after the rollback: the source group's are the only ones."""
+    """After a rollback delete-offsets is refused, also if the target group has a committed offset."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     made.commit("new", PARTITION, 9)
@@ -164,7 +167,7 @@ def test_delete_offsets_after_a_rollback_is_refused(handed_over):
 
 
 def test_hand_back_after_a_rollback_is_refused(handed_over):
-    """The target's offset is from before the hand-over: the source group would be moved to where it never was."""
+    """After a rollback hand-back is refused, because the target's offset does not come from the hand-over."""
     made, path = handed_over
     ways_back.rollback(path, bootstrap_server="x", timeout="1s", yes=True)
     made.commit("new", PARTITION, 9)
@@ -174,7 +177,7 @@ def test_hand_back_after_a_rollback_is_refused(handed_over):
 
 
 def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(handed_over, monkeypatch):
-    """It is seen by the guard alone: its next commit lands after the rollback, and its records come twice."""
+    """A commit after the rollback by a consumer without membership is seen by the guard: its records come twice."""
     made, path = handed_over
     receipt = receipt_json.load(path)
     (deed,) = receipt.executions
@@ -187,7 +190,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
-    """The group looks Empty, and what it commits within the settle time is seen: nothing is deleted."""
+    """A commit within the settle time refuses the rollback, although the group looks Empty."""
     made, path = handed_over
     (deed,) = receipt_json.load(path).executions
     settling = replace(deed, options=WriteOptions(settle=5.0, guard=0.0))

@@ -1,4 +1,4 @@
-"""Plans and receipts as files: what is saved is loaded back; what was edited or never was one is refused."""
+"""Plans and receipts as files: a saved file loads back equal; an edited or foreign file is refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ROWS = st.lists(
         partition=INT32,
         offset=st.none() | INT64,
         leader_epoch=st.none() | INT32,
-        oldest_unconsumed_at=st.none(),  # no plan keeps it
+        oldest_unconsumed_at=st.none(),  # because a plan does not save it
         metadata=TEXT,
         log_start_offset=st.none() | INT64,
         log_end_offset=st.none() | INT64,
@@ -94,7 +94,7 @@ RECEIPT = st.lists(DEED, max_size=3).map(
 
 @given(plan=PLAN, rows=ROWS)
 def test_a_plan_loads_back_as_it_was_saved(plan, rows):
-    """load(save(x)) = x, with its hashes, for names of any script and offsets up to 2^63 - 1; and the same bytes."""
+    """A plan loads back equal with its hashes, for any script and offsets up to 2^63 - 1, and saves as equal bytes."""
     saved = plan_json.to_bytes(plan, Snapshot.of_rows(rows).rows())
     loaded = plan_json.read(saved, "plan.json")
     assert (loaded.plan, loaded.rows) == (plan, Snapshot.of_rows(rows))
@@ -105,7 +105,7 @@ def test_a_plan_loads_back_as_it_was_saved(plan, rows):
 @given(plan=PLAN)
 @settings(max_examples=5)
 def test_a_plan_keeps_no_lag_as_time(plan):
-    """A plan that was made from a snapshot with time lags is the same as one without."""
+    """A plan made from a snapshot with time lags is saved like a plan made without them."""
     rows = Snapshot.of_rows([row(group="new")])
     timed = rows.with_oldest_unconsumed([NOON])
     assert plan_json.to_bytes(plan, timed.rows()) == plan_json.to_bytes(plan, rows.rows())
@@ -113,7 +113,7 @@ def test_a_plan_keeps_no_lag_as_time(plan):
 
 @given(receipt=RECEIPT)
 def test_a_receipt_loads_back_as_it_was_saved(receipt):
-    """load(save(x)) = x, options and pre-images included."""
+    """A receipt loads back equal, with its options and the offsets from before the write."""
     assert receipt_json.read(receipt_json.to_bytes(receipt), "r.json") == receipt
 
 
@@ -127,7 +127,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("read", [plan_json.read, receipt_json.read])
 @given(data=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_load_or_are_invalid_input(read, data):
-    """Arbitrary bytes end in a value or in a one-line error with exit code 2, never in anything else."""
+    """Arbitrary bytes load, or are a one-line error with exit code 2."""
     try:
         read(data, "x.json")
     except InvalidInput as error:
@@ -142,7 +142,7 @@ def test_any_bytes_load_or_are_invalid_input(read, data):
     ids=["empty", "no text", "no UTF-8", "deep list", "deep object", "control character", "byte order mark"],
 )
 def test_noise_is_invalid_input(read, data):
-    """What a JSON parser trips over is exit 2, too."""
+    """Input that is not valid JSON text is invalid input."""
     with pytest.raises(InvalidInput, match=r"x\.json is no (plan|receipt): "):
         read(data, "x.json")
 
@@ -169,7 +169,7 @@ READ = {plan_text: plan_json.read, receipt_text: receipt_json.read}
 
 
 def sealed(text: str) -> bytes:
-    """Return the document with a checksum that is right, as somebody who knows how would make it."""
+    """Return the document with its checksum recomputed, as a forger could."""
     found = json.loads(text)["checksum"]
     empty = text.replace(found, "", 1)
     return text.replace(found, hashlib.sha256(empty.encode()).hexdigest(), 1).encode()
@@ -181,7 +181,7 @@ def sealed(text: str) -> bytes:
     [('"offset":5', '"offset":6'), ('"group":"new"', '"group":"other"'), ('"settle":10.0', '"settle":0.0')],
 )
 def test_an_edited_file_is_refused(text, old, new):
-    """An offset, a group or an option that was changed by hand is noticed: the file says it was edited."""
+    """An offset, group or option that was changed by hand is refused: the error says that the file was edited."""
     assert old in text()
     with pytest.raises(InvalidInput, match=r"x\.json was edited after it was written"):
         READ[text](text().replace(old, new).encode(), "x.json")
@@ -196,7 +196,7 @@ def test_an_edited_file_is_refused(text, old, new):
     ],
 )
 def test_an_edited_row_or_check_is_refused(old, new):
-    """What no hash of the plan covers is covered by the file's checksum."""
+    """The checksum of the file covers what the hashes of the plan do not."""
     assert old in plan_text()
     with pytest.raises(InvalidInput, match="was edited"):
         plan_json.read(plan_text().replace(old, new).encode(), "x.json")
@@ -213,7 +213,7 @@ def test_an_edited_row_or_check_is_refused(old, new):
     ],
 )
 def test_a_key_that_stands_twice_is_refused(text, key, value, other):
-    """A reviewer may read the first, which nothing else looks at; wherever it stands, also in another layout."""
+    """A duplicate key is refused in any layout, because a reviewer may read the value that the loader ignores."""
     found = re.search(rf'"{key}": ?{value}', text())
     assert found
     doubled = text().replace(found[0], f'"{key}":{other},{found[0]}', 1)
@@ -224,7 +224,7 @@ def test_a_key_that_stands_twice_is_refused(text, key, value, other):
 
 @pytest.mark.parametrize("field", ["intent", "content", "verdict"])
 def test_hashes_and_verdict_must_be_those_of_the_content(field):
-    """A file whose checksum was made to fit is still refused where hashes or verdict are not those of its changes."""
+    """With a matching checksum, a hash or verdict that does not fit the content is still refused."""
     text = plan_text()
     value = json.loads(text)[field]
     other = "warn" if field == "verdict" else value[::-1]
@@ -258,7 +258,7 @@ def test_hashes_and_verdict_must_be_those_of_the_content(field):
     ],
 )
 def test_a_malformed_document_is_refused(text, old, new, complaint):
-    """Wrong types, unknown or missing fields and other versions are named, also where the checksum is right."""
+    """Wrong types, unknown or missing fields and other versions are named, also if the checksum matches."""
     assert old in text()
     with pytest.raises(InvalidInput) as raised:
         READ[text](sealed(text().replace(old, new)), "x.json")
@@ -268,7 +268,7 @@ def test_a_malformed_document_is_refused(text, old, new, complaint):
 
 @pytest.mark.parametrize("text", READ)
 def test_a_file_that_was_cut_short_is_refused(text):
-    """No prefix of a file loads."""
+    """A truncated file is refused."""
     whole = text().encode()
     for end in range(0, len(whole) - 2, 37):
         with pytest.raises(InvalidInput, match=r"^x\.json is no (plan|receipt): "):
@@ -277,14 +277,14 @@ def test_a_file_that_was_cut_short_is_refused(text):
 
 @pytest.mark.parametrize("text", READ)
 def test_white_space_is_no_edit(text):
-    """A checkout with other line ends, or a formatter, leaves a file that loads."""
+    """Other line ends and another layout do not count as an edit."""
     expected = READ[text](text().encode(), "x.json")
     for same in (text().replace("\n", "\r\n"), json.dumps(json.loads(text()), indent=4)):
         assert READ[text](same.encode(), "x.json") == expected
 
 
 def test_a_partition_that_stands_twice_is_refused():
-    """Rows in which a group's partition stands twice can't be written, whatever the checksum says."""
+    """A partition that occurs twice in a group is refused, also if the checksum matches."""
     text = plan_text()
     (line,) = [line for line in text.splitlines() if '"taken_at"' in line]
     with pytest.raises(InvalidInput, match=r"x\.json: t-0 of group 'new' stands twice"):
@@ -292,7 +292,7 @@ def test_a_partition_that_stands_twice_is_refused():
 
 
 def test_a_plan_is_no_receipt_and_files_are_named(tmp_path: Path):
-    """Each loader refuses the other's file, a missing one and a folder, by name."""
+    """Each loader refuses the other's file, a missing file and a folder."""
     path = tmp_path / "plan.json"
     path.write_text(plan_text())
     assert plan_json.load(path).plan == a_plan()[0]
@@ -305,7 +305,7 @@ def test_a_plan_is_no_receipt_and_files_are_named(tmp_path: Path):
 
 
 def test_one_line_a_partition():
-    """A review of a plan in Git shows a partition as one changed line, and what an action is in words."""
+    """A partition is one line in each list, with its action in words, so that a Git diff is readable."""
     plan, rows = a_plan()
     lines = plan_json.to_bytes(plan, rows.rows()).decode().splitlines()
     assert len([line for line in lines if '"partition":0' in line]) == 2

@@ -1,4 +1,4 @@
-"""Beside the write: what is still missing of ``settle`` is waited for."""
+"""The wait for the rest of ``settle`` before a write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.rows import NOON
     ],
 )
 def test_the_time_since_the_snapshot_counts_and_never_against_it(taken_at, seconds):
-    """A snapshot of a minute ago has settled; one of a clock that is ahead makes it wait for ``settle``, not longer."""
+    """The snapshot's age is subtracted from ``settle``; a snapshot from the future waits ``settle``, and no longer."""
     made = InMemoryCluster()
     made.create_topic("t", 1)
     made.produce("t", 0, 10)

@@ -1,4 +1,4 @@
-"""The README says what the command line really has."""
+"""The README names the commands and options that the command line has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.cli.registry import command_line
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 COMMANDS = typer.main.get_group(command_line()).commands
-# Options of other programs that the README shows.
+# The README shows these options of other programs.
 OTHERS = {
     "--reset-offsets",
     "--from-file",
@@ -30,13 +30,13 @@ OTHERS = {
 
 
 def test_every_command_stands_in_the_table():
-    """The table of commands has each command that --help lists, and no other."""
+    """The table of commands has exactly the commands that --help lists."""
     table = README.split("## Commands")[1].split("## ")[0]
     assert set(re.findall(r"^\| `([a-z-]+)[ `]", table, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_every_option_that_the_readme_names_exists():
-    """No option in the README is made up or gone."""
+    """Every option that the README names exists."""
     existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert named - existing - OTHERS - {"--version", "--help"} == set()

@@ -1,4 +1,4 @@
-"""The receipt's file: the record of a run, locked, and kept before the first request, or nothing is written."""
+"""The receipt file: it is locked, and nothing is written to the cluster before it is saved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ended(deed: Execution, file: ReceiptFile) -> WriteResult:
 
 
 def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):
-    """The first record fails: nothing was written yet, so it is an error about a file."""
+    """If the first save fails, nothing was written to the cluster: the error is about the file."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     shutil.rmtree(tmp_path)
     with pytest.raises(InvalidInput, match="no folder"):
@@ -43,11 +43,11 @@ def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything
 
 
 def test_a_receipt_that_is_lost_later_is_partly_applied(tmp_path):
-    """Once requests were sent the work is brought to its end, and the command fails with exit 4."""
+    """If a later save fails, the write is finished, and the command ends with exit 4."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     file.record(DEED)
     shutil.rmtree(tmp_path)
-    file.record(DEED)  # it says nothing new, and need not be written
+    file.record(DEED)  # an unchanged receipt is not saved again
     assert not file.failure
     file.record(DEED.remarked("later"))
     with pytest.raises(PartlyApplied, match="receipt could not be kept"):
@@ -55,7 +55,7 @@ def test_a_receipt_that_is_lost_later_is_partly_applied(tmp_path):
 
 
 def test_another_migrations_receipt_is_left_alone(tmp_path):
-    """The file of another intent is refused while something of it is in place; the same one is resumed."""
+    """The receipt of another migration is refused while it is in use; the same migration is resumed."""
     with open_receipt(tmp_path / "r.json") as file:
         refuse_other_run(file, plan("c", CHANGE))
         file.record(Execution.of(plan("c", CHANGE), NOON))
@@ -65,7 +65,7 @@ def test_another_migrations_receipt_is_left_alone(tmp_path):
 
 
 def test_the_receipt_is_locked_from_before_it_is_read(tmp_path):
-    """A second run beside the first is refused; a dry run only reads."""
+    """A second run on the same receipt is refused; a dry run may read it."""
     path = tmp_path / "r.json"
     with open_receipt(path) as file:
         file.record(DEED)
@@ -78,7 +78,7 @@ def test_the_receipt_is_locked_from_before_it_is_read(tmp_path):
 
 
 def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
-    """What can't be read is not taken for a new run: nothing is written over it."""
+    """A damaged receipt is refused, and is not replaced as if the run were new."""
     path = tmp_path / "r.json"
     path.write_bytes(receipt_json.to_bytes(Receipt((DEED,)))[:-5])
     with pytest.raises(InvalidInput, match="is no receipt"), open_receipt(path):
@@ -86,7 +86,7 @@ def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
 
 
 def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
-    """What to run again, and what rollback would do, with the path quoted for a shell."""
+    """The error has the rollback command, with the path quoted for a shell, and says what it would do."""
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
     deed = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(deed, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in deed.entries))
@@ -96,7 +96,7 @@ def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
 
 
 def made_and_moved() -> Plan:
-    """Two offsets that are created, one that is moved, one that is unchanged."""
+    """Return a plan that creates two offsets, moves one, and leaves one unchanged."""
     places = ((None, 5), (None, 6), (1, 7), (8, 8))
     changes = (
         Change(
@@ -113,6 +113,6 @@ def made_and_moved() -> Plan:
 
 
 def test_a_receipt_whose_name_no_file_can_have_is_an_error_about_a_file(tmp_path):
-    """A dry run only looks whether there is one."""
+    """A receipt name that is too long is invalid input, also for a dry run."""
     with pytest.raises(InvalidInput, match="too long"), open_receipt(tmp_path / f"{'x' * 256}.json", read_only=True):
         pass

@@ -1,4 +1,4 @@
-"""The reconciliation's page as text; tests/browser looks at it."""
+"""The HTML report of a reconciliation, as text; tests/browser tests it in a browser."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ PLAIN = Page(report_html.report(found_with("g", "t", "r", "c", "h")))
 )
 @settings(max_examples=15)
 def test_foreign_text_adds_nothing_to_the_page(group, name, reason, cluster_id, hint):
-    """Whatever groups, topics, clusters and sentences say, the page has the elements of a page of plain names."""
+    """Any name of a group, topic or cluster, and any reason or hint, leaves the elements of the page the same."""
     page = Page(report_html.report(found_with(group, name, reason, cluster_id, hint)))
     assert page.elements == PLAIN.elements
     assert page.styles == PLAIN.styles
@@ -70,26 +70,26 @@ def test_foreign_text_adds_nothing_to_the_page(group, name, reason, cluster_id, 
 
 
 def test_long_names_are_cut():
-    """A name of 32,000 characters is shown as far as a person reads it."""
+    """A name of 32,000 characters is cut after 249."""
     text = report_html.report(reconciliation(topic(group="x" * 32_000)))
     assert len(text) < 25_000
     assert "x" * 249 + "…" in text
 
 
 def test_one_file_that_asks_for_nothing():
-    """Nothing refers to anywhere: no address, script, link, import or picture; a policy forbids all but the style."""
+    """The page has no address, script, link, import or picture; its policy forbids everything but inline style."""
     text = report_html.report(realistic())
     assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
     assert "default-src 'none'; style-src 'unsafe-inline'" in text
 
 
 def test_same_input_same_bytes():
-    """Two renderings of the same reconciliation are equal: no clock and no random number is in it."""
+    """Two renderings of the same reconciliation are equal: they use no clock and no random number."""
     assert report_html.report(realistic()) == report_html.report(realistic())
 
 
 def test_lag_that_is_not_known_is_never_0():
-    """Without a commit there is no bar and no number; a lag of 0 is a number, and a bar of no length."""
+    """Without a committed offset there is no bar and no number; a lag of 0 has the number 0 and an empty bar."""
     unknown = report_html.report(
         reconciliation(
             topic(lag=(None, None), produced=None, consumed=None, no_commit=1), timeline=moments(*[None] * 3)
@@ -105,13 +105,13 @@ def test_lag_that_is_not_known_is_never_0():
 
 
 def test_a_lag_below_0_is_said_and_has_no_bar():
-    """An offset that was read after the log's end: the number stands there, nothing is drawn."""
+    """A negative lag, of an offset beyond the log end as it was read, has its number and an empty bar."""
     text = report_html.report(reconciliation(topic(lag=(8, -4))))
     assert '<span class="fill" style="width:0.00%"></span></span><span class="value">-4</span>' in text
 
 
 def test_a_readable_number_is_drawn_and_the_rest_counted():
-    """Of a thousand topics, 25 of a group and 40 groups are drawn, the table has a thousand, and the files the rest."""
+    """Charts have 25 topics a group, 40 groups and 24 curves; tables have 1,000 topics; the rest is counted."""
     one = reconciliation(*(topic(f"t{number}") for number in range(1_000)), topics=70_000)
     text = report_html.report(one)
     assert text.count('<div class="bar after">') == 25
@@ -129,7 +129,7 @@ def test_a_readable_number_is_drawn_and_the_rest_counted():
 
 
 def test_nothing_is_said_of_what_there_is_not():
-    """Without problems, hints, rows set aside and a timeline their sections are left out."""
+    """Without problems, hints, quarantined rows or a timeline, the page omits their sections."""
     clean = report_html.report(reconciliation(topic()))
     assert all(f'id="{section}"' not in clean for section in ("worst", "time"))
     assert 'aria-label="Hints"' not in clean

@@ -1,4 +1,4 @@
-"""A reconciliation as a pull request's comment, as GitHub would render it."""
+"""A reconciliation as a pull request comment, as GitHub renders it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAGS = {"h3", "p", "strong", "code", "ul", "li", "details", "summary", "table", 
 
 
 def test_a_person_reads_first_what_matters():
-    """Counts, verdict, hints, totals, what they leave out, the worst partitions; then folds, the worst group first."""
+    """Counts, verdict, hints, totals and the worst partitions come first, then groups, the worst group first."""
     found = reconciliation(
         topic("b", group="well", lag=(3, 1), produced=7, consumed=9, ahead=2, exact=1),
         topic("a", group="ill", lag=(1_000, 4_000), produced=0, consumed=-3_000, behind=1, exact=2),
@@ -53,17 +53,17 @@ def test_a_person_reads_first_what_matters():
     ],
 )
 def test_the_verdict_claims_no_more_than_was_found(counts, sentence):
-    """Only where every partition is exact does it say that every one starts where the old group stopped."""
+    """The report says that every partition starts where the source group stopped only if every one is exact."""
     assert report_markdown.report(reconciliation(topic(**counts))).splitlines()[2] == sentence
 
 
 def test_every_status_has_a_meaning():
-    """The words for people know the statuses of the job, in its order, the worst first."""
+    """Every status of the job has a meaning in words, in the job's order, the worst first."""
     assert tuple(verdicts.MEANING) == STATUSES
 
 
 def test_lag_that_is_not_known_is_never_0():
-    """A topic without a commit has a dash for its lag, and so have totals to which nobody contributes."""
+    """An unknown lag is a dash, and so is a total to which no topic contributes."""
     found = reconciliation(topic(lag=(None, None), produced=None, consumed=None, no_commit=1))
     page = Page(report_markdown.report(found))
     assert page.tables[0][1:] == [["total", "1", "-", "-", "-", "-"]]
@@ -71,14 +71,14 @@ def test_lag_that_is_not_known_is_never_0():
 
 
 def test_within_a_status_the_most_lag_comes_first():
-    """Of topics of equal severity in a group, the one that somebody waits for is on top."""
+    """Among topics of one group with equal severity, the largest lag comes first."""
     rows = (topic("a", lag=(1, 1)), topic("b", lag=(None, None)), topic("c", lag=(2, 90)), topic("d", lag=(50, 0)))
     page = Page(report_markdown.report(reconciliation(*rows, topic("e", lag=(0, 0), ahead=1))))
     assert [row[0] for row in page.tables[1][1:]] == ["e", "c", "d", "a", "b"]
 
 
 def test_clusters_are_named_where_there_are_several():
-    """The same group on two clusters is two groups, each with its cluster's name."""
+    """With several clusters, each group is shown with its cluster."""
     one, two = topic(cluster_id="c1"), topic(cluster_id="c2")
     assert Page(report_markdown.report(reconciliation(one))).summaries[0] == "new: 1 topic (1 exact)"
     assert Page(report_markdown.report(reconciliation(one, two))).summaries[:2] == [
@@ -88,7 +88,7 @@ def test_clusters_are_named_where_there_are_several():
 
 
 def test_a_timeline_is_a_line_for_each_group_and_topic():
-    """How many moments, and lag at first, at most and at last; a dash where it is not known. Without one: nothing."""
+    """A line has the count of times and the first, largest and last lag, or dashes; no timeline, no lines."""
     timeline = (*moments(5, None, 40, 1), *moments(None, None, None, topic="t"), *moments(1, 2, 3, topic="u"))
     page = Page(text := report_markdown.report(reconciliation(topic(), timeline=timeline)))
     assert "lag over time" in page.summaries
@@ -105,7 +105,7 @@ def test_a_timeline_is_a_line_for_each_group_and_topic():
     group="<b>&amp;</b>", name="`` `", reason="<img src=x> [a](b) **c** @joe #1", hint="`<i>` `@joe` ` https://a.b"
 )
 def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, name, reason, hint):
-    """Whatever a group or a topic is called, it is one cell's code; no element is added, and nobody is mentioned."""
+    """Any group or topic name is code in one cell; no element is added, and no user is mentioned."""
     worst = (partition("behind", 7, group=group, topic=name, reason=f"({reason})"),)
     found = reconciliation(
         topic(name, group=group, behind=1), worst=worst, hints=(f"hint {hint}",), timeline=moments(1, 2, 3, group=group)
@@ -127,7 +127,7 @@ def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, name, reason,
     [("group_topic_summary.csv", "`group_topic_summary.csv` has every"), (None, "`-o OUT` writes every")],
 )
 def test_a_large_reconciliation_is_cut_with_counts_and_points_at_the_files(summary_file, where):
-    """Of 50,000 topics those that are at hand are shown, or as many as fit; the rest is counted, and where it is."""
+    """Of 50,000 topics as many are shown as fit; the rest is counted, and the file that has it is named."""
     rows = [topic(f"orders-of-the-shop-in-town-number-{number}", group=f"g{number % 2}") for number in range(1_000)]
     text = report_markdown.report(reconciliation(*rows, topics=50_000), summary_file)
     assert MOST / 2 < len(text) <= MOST
@@ -140,7 +140,7 @@ def test_a_large_reconciliation_is_cut_with_counts_and_points_at_the_files(summa
 
 
 def test_the_worst_partitions_are_counted():
-    """Of 5,000 missing partitions those that are named are followed by the number of the others."""
+    """The problem partitions that are not listed are counted."""
     found = reconciliation(topic(missing=5_000), worst=[partition("missing", number) for number in range(20)])
     page = Page(text := report_markdown.report(found))
     assert len(page.tables[1]) == 21
@@ -150,7 +150,7 @@ def test_the_worst_partitions_are_counted():
 @pytest.mark.parametrize("letter", "a`|@<&\u202e漢😀")
 @pytest.mark.parametrize(("groups", "length"), [(1, 1), (300, 100), (300, 3_000)])
 def test_never_over_the_limit(groups, length, letter):
-    """Hundreds of groups and topics, names and reasons of any length and script: what GitHub takes, not more."""
+    """Any number of groups and topics, with names and reasons of any length and script, fits GitHub's limit."""
     name, huge = letter * length, 2**63 - 1
     counts = dict.fromkeys((status.replace("-", "_") for status in STATUSES), huge)
     rows = [
@@ -176,7 +176,7 @@ def test_never_over_the_limit(groups, length, letter):
 
 @pytest.mark.parametrize("hints", [("a hint of some length " * 3,) * 1_500, ("a`" * MOST,)], ids=["many", "long"])
 def test_hints_and_the_files_name_are_cut_too(hints):
-    """However many or long hints are, and wherever the files lie, they leave room for the verdict."""
+    """Any number and length of hints, and any path, leave room for the verdict."""
     text = report_markdown.report(reconciliation(topic(), hints=hints), "a" * MOST)
     assert len(text.encode()) <= 64_000
     assert "what the verdicts say" in text

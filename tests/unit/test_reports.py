@@ -1,4 +1,4 @@
-"""What reconcile shows and writes of its outcome."""
+"""The views and files that reconcile makes of its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.reconciliations import realistic, reconciliation, topic
 
 
 def test_both_reports_are_put_beside_the_tables(tmp_path, capsys):
-    """With a folder of tables it gets report.md, which points at the table beside it, and report.html."""
+    """A folder of tables gets report.md, which names the table beside it, and report.html."""
     show_reconciliation(realistic(), "table", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.md", "report.html"}
     assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")
@@ -24,7 +24,7 @@ def test_both_reports_are_put_beside_the_tables(tmp_path, capsys):
 
 
 def test_lag_as_time_is_shown_where_it_is_known(capsysbinary):
-    """Every view has the largest of a topic, before and after; without any, no view has a word of it."""
+    """Every view shows a topic's largest time lag before and after; without time lags no view mentions them."""
     rows = [topic("a")._replace(time_lag_before=5400.0), topic("b")._replace(time_lag_after=0.25)]
     found = reconciliation(*rows)
     totals = found.totals._replace(time_lag_before=5400.0, time_lag_after=0.25)
@@ -41,7 +41,7 @@ def test_lag_as_time_is_shown_where_it_is_known(capsysbinary):
 
 
 def test_a_report_is_never_replaced(tmp_path):
-    """A report that is there already is another run's."""
+    """An existing report is never replaced, because it belongs to another run."""
     (tmp_path / "report.md").write_text("mine")
     with pytest.raises(InvalidInput, match="exists already"):
         show_reconciliation(realistic(), "json", tmp_path)
@@ -49,7 +49,7 @@ def test_a_report_is_never_replaced(tmp_path):
 
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsysbinary):
-    """The verdict goes to stdout as a table, as a comment or as JSON, and nothing else does."""
+    """The verdict goes to stdout as a table, a comment or JSON; stderr stays empty, and no file is written."""
     monkeypatch.chdir(tmp_path)
     shown = {}
     for output_format in ("table", "markdown", "json"):

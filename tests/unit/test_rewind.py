@@ -1,4 +1,4 @@
-"""Where a replay begins, against logs in memory: every target, every edge, and what is refused."""
+"""Where a replay begins, against logs in memory: each target, the edges of the log, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BOUNDS = LogRange(start=10, end=20)
     ],
 )
 def test_targets_that_are_no_time(target: RewindTo, offset, note):
-    """Every target lands within the log; what had to be clamped says so."""
+    """Every target lands within the log; an offset that was clamped has a note."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
     assert decision.to_replay == 20 - offset
@@ -46,7 +46,7 @@ def test_targets_that_are_no_time(target: RewindTo, offset, note):
 
 @pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
 def test_no_commit_stays_no_commit(target):
-    """Where nothing is committed there is nothing to shift: auto.offset.reset decides, and the note says so."""
+    """A partition without a committed offset gets none: auto.offset.reset decides, and the note says so."""
     decision = decide(row(offset=None), BOUNDS, target)
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
 
@@ -56,27 +56,27 @@ def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **optio
 
 
 def test_the_record_found_by_time():
-    """The offset of the record, whatever was committed."""
+    """The offset is that of the record found by time, whatever was committed."""
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 
 
 @pytest.mark.parametrize(("past_end", "offset", "note"), [("end", 20, Note.PAST_END), ("skip", None, Note.SKIPPED)])
 def test_no_record_at_or_after_the_time(past_end, offset, note):
-    """Such a partition goes to the log end, or is left alone."""
+    """Without a record at or after the time, the partition goes to the log end or is skipped."""
     decision = at_time(None, past_end=past_end)
     assert (decision.offset, decision.note) == (offset, note)
 
 
 @pytest.mark.parametrize("past_end", ["end", "skip", "fail"])
 def test_an_empty_partition_goes_to_its_end(past_end):
-    """Nothing can be skipped in it; what comes next is not missed, whatever auto.offset.reset says."""
+    """An empty partition is set to its log end, so that later records are read whatever auto.offset.reset says."""
     decision = at_time(None, LogRange(start=7, end=7), past_end=past_end)
     assert (decision.offset, decision.note) == (7, Note.EMPTY)
 
 
 def test_a_time_before_the_first_record_that_is_left():
-    """It says how much of the span is gone, where the log has lost its beginning, and only there."""
+    """If the log has lost its beginning, and only then, the note says how much of the time span is deleted."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of it" in decision.detail
@@ -86,12 +86,12 @@ def test_a_time_before_the_first_record_that_is_left():
 
 
 def test_a_record_that_came_during_the_look_is_not_stepped_over():
-    """The ends were read first: a record beyond them is found by time, and the offset stays at the end."""
+    """A record found by time beyond the log end, which was read first, leaves the offset at that end."""
     assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
 def test_a_rewound_row_claims_nothing():
-    """No group, no source, no state of a group; epoch and metadata only where the offset is still the committed one."""
+    """A rewound row has no group, source or state; epoch and metadata stay only if the offset is unchanged."""
     before = row(offset=15, leader_epoch=3, metadata="m", source_group="old")
     moved, same = (rewound(decide(before, BOUNDS, target), target) for target in (ShiftBy(1), ToCurrent()))
     assert (moved.group, moved.source_group, moved.group_state, moved.group_type) == (None, None, None, None)
@@ -104,7 +104,7 @@ T = 1_700_000_000_000
 
 
 def cluster() -> InMemoryCluster:
-    """Two partitions of ``orders`` with a record a second, one empty, and a live group in the middle of it."""
+    """Partitions of ``orders`` with a record each second, one of them empty; group ``live`` has commits in all."""
     made = InMemoryCluster()
     made.create_topic("orders", 3)
     for seconds in range(10):
@@ -120,7 +120,7 @@ def offsets(snapshot: Snapshot) -> list[int | None]:
 
 
 def test_a_group_and_its_topics_give_the_same_replay():
-    """By time it does not matter whether the partitions come from a group, a file or the topics' names."""
+    """A rewind by time gives the same offsets for a group's partitions and for topics given by name."""
     made = cluster()
     taken = take_snapshot(made, ["live"], FakeClock())
     by_topic = rows_of_topics(made, [TopicPattern("ord*")], FakeClock())
@@ -133,7 +133,7 @@ def test_a_group_and_its_topics_give_the_same_replay():
 
 
 def test_topics_by_pattern_leave_kafkas_own_out():
-    """``*`` is the applications' topics; a pattern that matches none is an error."""
+    """``*`` omits Kafka's internal topics; a pattern without a match is an error."""
     made = cluster()
     made.create_topic("__consumer_offsets", 1)
     assert rows_of_topics(made, [TopicPattern("*")], FakeClock()).topics() == ["orders"]
@@ -142,7 +142,7 @@ def test_topics_by_pattern_leave_kafkas_own_out():
 
 
 def test_what_strict_and_fail_refuse():
-    """--past-end fail refuses a partition without such a record; --strict what was clamped, gone or never there."""
+    """--past-end fail refuses a time past the last record; --strict refuses clamped, deleted and absent offsets."""
     made = cluster()
     rows = take_snapshot(made, ["live"], FakeClock())
     with pytest.raises(Refused, match=r"1 partition: orders-1 \(past end"):
@@ -159,7 +159,7 @@ def test_what_strict_and_fail_refuse():
 
 
 def test_a_partition_without_a_leader_is_refused_by_name():
-    """Nobody knows what is in it; left out of the file, the others are rewound, and it is named as left out."""
+    """A partition without a leader is refused; if the file omits it, the others are rewound and it is named."""
     made = cluster()
     made.lose_leader("orders", 1)
     rows = take_snapshot(made, ["live"], FakeClock())
@@ -171,7 +171,7 @@ def test_a_partition_without_a_leader_is_refused_by_name():
 
 
 def test_files_of_other_clusters_and_topics_are_refused():
-    """Offsets of another cluster, a topic that is gone, or recreated, or has no such partition, mean nothing here."""
+    """Offsets of another cluster, of a deleted or recreated topic, and of an unknown partition are refused."""
     made = cluster()
     rows = take_snapshot(made, ["live"], FakeClock())
     for change, complaint in (
@@ -186,7 +186,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
 
 
 def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
-    """Nothing was found by time, then a record came: the partition stands before it, not at the end of after it."""
+    """If a record arrives after none was found by time, the offset is before it, not at the later log end."""
 
     class Busy(InMemoryCluster):
         def offsets_at(self, timestamps):
@@ -202,7 +202,7 @@ def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
 
 
 def test_two_groups_or_moments_in_one_file_are_refused():
-    """A partition can be set to one offset only: which group's, or which moment's, would be a guess."""
+    """A file with several groups or times is refused, because a partition can be set to one offset only."""
     made = cluster()
     made.commit("other", TopicPartition("orders", 0), 1)
     with pytest.raises(InvalidInput, match=r"stand for groups live, other.*--group"):

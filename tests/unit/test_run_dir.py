@@ -1,4 +1,4 @@
-"""What a run directory keeps of a write."""
+"""The files that a run directory keeps of a write."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.support.in_memory import InMemoryCluster
 
 
 def kept(made, content, prepared, run, deed):
-    """Have the run directory keep a write."""
+    """Save the files of a write in the run directory."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
     keep(made, wanted, prepared, deed, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
 def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
-    """Of groups written to; the next write removes what an earlier one left; a failure is said, not raised.
+    """after.parquet has the groups written to; a later write deletes the earlier file; a failure is a message.
 
-    The ends of the logs are those of after the write, also in the old group's file.
+    The log end offsets are read after the write, also those in before.parquet.
     """
     made = InMemoryCluster()
     made.create_topic("inv", 1)
@@ -68,7 +68,7 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
 
 
 def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_path):
-    """A group with a line feed in its name: all else is kept, and no file of an earlier run stays for it."""
+    """For a group with a line feed in its name, offsets.csv is omitted and an earlier one deleted; the rest is kept."""
     made = InMemoryCluster()
     for topic in ("inv", "cat"):
         made.create_topic(topic, 1)

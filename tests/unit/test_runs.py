@@ -1,4 +1,4 @@
-"""The life of a run on the command line: what each command may do after which, and what it says."""
+"""The life of a run on the command line: what each command does after each other command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def member(name: str, *topics: str) -> Member:
 
 
 def keep_a_topic(cli: Connected) -> None:
-    """Have the old group live on with topic ``kept``."""
+    """Have the source group keep topic ``kept``, with a live member."""
     cli.cluster.create_topic("kept", 1)
     cli.cluster.commit("old", OTHER, 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -44,7 +44,7 @@ def verbs(cli: Connected) -> list[str]:
 
 
 def test_the_table_of_the_docs_is_the_one_in_force():
-    """docs/runs.md says for each state what each command does with it."""
+    """The table in docs/runs.md says for each state what each command does."""
     words = {
         Step.START: ("start", "start anew"),
         Step.RESUME: ("resume",),
@@ -63,7 +63,7 @@ def test_the_table_of_the_docs_is_the_one_in_force():
 
 
 def test_the_same_migrate_again_once_the_new_group_has_started(cli):
-    """Nothing is handed over again, and nothing is wrong: exit 0."""
+    """A re-run after the target group has started writes nothing and is exit 0."""
     cli(*MIGRATE)
     cli.cluster.join("new", member("started", "t"))
     cli(*MIGRATE)
@@ -75,7 +75,7 @@ def test_the_same_migrate_again_once_the_new_group_has_started(cli):
 
 
 def test_the_same_migrate_again_after_an_old_application_came_back(cli):
-    """The new group has started as told: the records that are processed twice are named, and nothing is written."""
+    """If the source committed after the target started, a re-run names the repeated records and writes nothing."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     cli.cluster.commit("old", PARTITION, 9)
@@ -87,7 +87,7 @@ def test_the_same_migrate_again_after_an_old_application_came_back(cli):
 
 
 def test_the_same_migrate_again_after_a_new_group_committed_during_it(cli, monkeypatch):
-    """Its commit landed before the read-back: the partition is not confirmed, and was handed over all the same."""
+    """A target commit before the read-back leaves the partition unconfirmed; a re-run takes it as handed over."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     alter = cli.cluster.alter_offsets
@@ -104,7 +104,7 @@ def test_the_same_migrate_again_after_a_new_group_committed_during_it(cli, monke
 
 
 def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
-    """One new group has started, and another has no committed offset any more: that is no exit 0."""
+    """If a target group lost its committed offset, a re-run is exit 3, although another target has started."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.commit("old", TopicPartition("u", 0), 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -117,7 +117,7 @@ def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
 
 
 def test_the_same_migrate_again_after_a_rollback_that_could_not_undo_all(cli, monkeypatch):
-    """One target was undone, the other had started: nothing is said to be handed over already."""
+    """After a rollback that undid only one of two targets, a re-run does not say that all is handed over."""
     other = TopicPartition("u", 0)
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
@@ -143,7 +143,7 @@ def test_the_same_migrate_again_after_a_rollback_that_could_not_undo_all(cli, mo
 
 
 def test_delete_offsets_of_a_source_group_that_is_gone_says_so(cli):
-    """All its offsets expired, or somebody deleted it: there is nothing left to delete."""
+    """If the source group no longer exists, delete-offsets says that no offset is left to delete."""
     cli(*MIGRATE)
     cli.cluster.delete_group("old")
     done = cli("delete-offsets", RUN, "--yes")
@@ -153,7 +153,7 @@ def test_delete_offsets_of_a_source_group_that_is_gone_says_so(cli):
 
 
 def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
-    """The run wrote nothing there, and what it saw is no longer there: a later rollback could not tell."""
+    """An offset that was in place and has changed since is refused, because a rollback could not restore it."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "forward"\n')
     cli.cluster.commit("new", PARTITION, 7)
@@ -165,7 +165,7 @@ def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
 
 
 def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
-    """It was confirmed, and may have been processed from: nothing is handed over again."""
+    """A confirmed target group that was deleted is not written again, because it may have processed records."""
     cli(*MIGRATE)
     cli.cluster.delete_group("new")
     assert "new t-0: the committed offset is not the one that split.toml.run/receipt.json confirmed" in cli.fails(
@@ -175,7 +175,7 @@ def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
 
 
 def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatch):
-    """A consumer without membership commits while the source group's lost offset is set again: exit 4, and it stays."""
+    """An offset that a consumer commits during the rollback is not deleted: exit 4."""
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION])
     alter = cli.cluster.alter_offsets
@@ -192,7 +192,7 @@ def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatc
 
 
 def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
-    """Nothing was written for it, and its group must not go on with it after a rollback either."""
+    """The guard of a rollback also watches offsets that were in place and were not written."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
     cli.cluster.commit("old", TopicPartition("u", 0), 3)
@@ -208,7 +208,7 @@ def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
 
 
 def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(cli):
-    """Nobody has processed anything twice yet: the same command hands over the later offset."""
+    """If the target has not started, a re-run hands over the source group's later offset."""
     cli(*MIGRATE)
     cli.cluster.commit("old", PARTITION, 9)
     cli(*MIGRATE)
@@ -217,7 +217,7 @@ def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(c
 
 
 def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
-    """The new groups may have started by then, as they were told to: what to do is said for either."""
+    """The guard's error says what to do if the target groups have started, and if they have not."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 7))
     for module in (cutover, ways_back):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
@@ -227,7 +227,7 @@ def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
 
 
 def test_a_rollback_with_exit_4_of_the_guard_is_exit_4_again(cli, monkeypatch):
-    """The same command has nothing to do, and says again that records are processed twice."""
+    """A repeated rollback writes nothing, and repeats that records are processed twice, with exit 4."""
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
     for module in (cutover, ways_back):
@@ -240,7 +240,7 @@ def test_a_rollback_with_exit_4_of_the_guard_is_exit_4_again(cli, monkeypatch):
 
 
 def test_a_rollback_of_a_run_that_wrote_nothing_says_so(cli):
-    """The run directory was lost, and the offsets are all in place: another run wrote them."""
+    """A run that found every offset in place wrote nothing, so there is nothing to roll back."""
     cli.cluster.commit("new", PARTITION, 5)
     done = cli(*MIGRATE)
     assert "nothing was written: every offset was in place already, written by another run" in done.stderr
@@ -249,7 +249,7 @@ def test_a_rollback_of_a_run_that_wrote_nothing_says_so(cli):
 
 
 def test_the_plan_says_that_a_hand_back_stops_all_of_the_old_group(cli):
-    """Where a topic stays the old group lives on; its members must stop for a hand-back, which is known before."""
+    """If a topic stays, the plan says that a hand-back needs all members of the source group to stop."""
     assert "way back" not in cli("migrate", "split.toml", "--dry-run").stdout
     keep_a_topic(cli)
     shown = cli("migrate", "split.toml", "--dry-run").stdout
@@ -258,7 +258,7 @@ def test_the_plan_says_that_a_hand_back_stops_all_of_the_old_group(cli):
 
 
 def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
-    """Brokers take no offsets for a group with members: it is said, waited for, and handed back once they have left."""
+    """A hand-back waits until the source group has no member, because brokers refuse offsets for a live group."""
     keep_a_topic(cli)
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
@@ -272,7 +272,7 @@ def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
 
 
 def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatch):
-    """Its last commit lands between two looks of the provisional plan: pending, not refused."""
+    """A target commit while the provisional plan is made is pending, not refused."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     bounds, late = cli.cluster.log_ranges, [7, 8]
@@ -288,7 +288,7 @@ def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatc
 
 
 def test_after_a_hand_back_the_same_migrate_starts_anew(cli):
-    """What the hand-back left in the target is this run's own; the source group's offset of now is handed over."""
+    """After a hand-back, a re-run replaces the target's offset by the source group's present one."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 7)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
@@ -300,7 +300,7 @@ def test_after_a_hand_back_the_same_migrate_starts_anew(cli):
 
 
 def test_after_a_hand_back_somebody_elses_offset_in_the_target_is_not_replaced(cli):
-    """Only what the hand-back left there is this run's own."""
+    """After a hand-back, a target offset that another client committed is refused."""
     cli(*MIGRATE)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
     cli.cluster.commit("new", PARTITION, 8)
@@ -310,7 +310,7 @@ def test_after_a_hand_back_somebody_elses_offset_in_the_target_is_not_replaced(c
 
 @contextmanager
 def expiring(cli: Connected, monkeypatch):
-    """Have the whole source group expire while the settle time passes."""
+    """Delete the source group, as if it expired, while the settle time passes."""
 
     def expire() -> None:
         if cli.cluster.describe_group("old").exists:
@@ -322,14 +322,14 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """With ``vanished = "restore"`` what it was last seen to have is handed over."""
+    """With ``vanished = "restore"``, the offsets that the expired group was last seen with are handed over."""
     with expiring(cli, monkeypatch):
         cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
     assert cli.offset("new") == 5
 
 
 def test_a_source_group_that_expires_is_said_to_have_expired(cli, monkeypatch):
-    """Nobody doubts its name: how many commits it had is told, and what hands them over; also by the next run."""
+    """The error counts the expired commits and names the option that hands them over; so does a re-run."""
     with expiring(cli, monkeypatch):
         error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
     assert "group 'old' has no committed offset any more: 1 commit expired, or were deleted, since this run" in error
@@ -341,7 +341,7 @@ def test_a_source_group_that_expires_is_said_to_have_expired(cli, monkeypatch):
 
 
 def test_a_group_that_expired_and_was_last_seen_while_it_ran_is_refused(cli):
-    """It may have gone on after that: what it had committed then is not where it stopped."""
+    """A group last seen with members may have moved on before it expired, so its last known offset is refused."""
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     cli.cluster.leave("old", "runs")
@@ -351,7 +351,7 @@ def test_a_group_that_expired_and_was_last_seen_while_it_ran_is_refused(cli):
 
 
 def test_one_file_for_several_groups(cli):
-    """The receipt of each has the target in its name, so that a second target is no other migration."""
+    """Each target's receipt has the target in its name, so that one file can be applied to several groups."""
     cli("snapshot", "old", "-o", "s.csv")
     for group in ("one", "a/b"):
         cli("apply", "s.csv", "--to-group", group, "--settle", "0s", "--guard", "1ms", "--yes")
@@ -368,14 +368,14 @@ def test_one_file_for_several_groups(cli):
     ("way_back", "said"), [("rollback", "it was rolled back"), ("hand-back", "it was handed back")]
 )
 def test_reconcile_of_a_run_that_was_taken_back_is_refused(cli, way_back, said):
-    """There is nothing to judge: neither a verdict nor a complaint about BEFORE and AFTER."""
+    """A run that was rolled back or handed back has nothing to judge: exit 3."""
     cli(*MIGRATE)
     cli(way_back, RUN, "--yes")
     assert f"nothing to judge: new t-0: {said}" in cli.fails("reconcile", RUN, code=3)
 
 
 def test_reconcile_of_a_run_that_wrote_nothing_says_so(cli):
-    """The start failed: the run directory has a baseline, and no receipt."""
+    """A run directory without a receipt has nothing to judge: exit 3."""
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     assert "nothing to judge: this run wrote nothing" in cli.fails("reconcile", RUN, code=3)

@@ -1,4 +1,4 @@
-"""Where files are written: what is no file of one's own is not replaced, and what can't be used is said in one line."""
+"""Writing files: only regular files are replaced, and a path that cannot be used is a one-line error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "link to a folder"])
 def test_what_is_no_file_is_never_replaced(tmp_path, kind):
-    """A link, wherever it points to, and a pipe stay as they are, also where replacing is asked for."""
+    """A link and a pipe are never replaced, also with ``replace``."""
     (tmp_path / "theirs").write_bytes(b"theirs")
     path = tmp_path / "out"
     if kind == "pipe":
@@ -46,16 +46,16 @@ def test_what_is_no_file_is_never_replaced(tmp_path, kind):
 
 
 def test_a_device_is_never_replaced(tmp_path, monkeypatch):
-    """As root in a container /dev/null could be renamed over."""
-    if not Path("/dev/null").is_char_device():  # never write there to find out
+    """A device is never replaced: as root in a container, a rename over /dev/null would succeed."""
+    if not Path("/dev/null").is_char_device():  # checked first, because the write below must never reach a regular file
         pytest.fail("this machine has no /dev/null")
-    monkeypatch.setattr(safe_write, "secrets", None)  # where a write would begin
+    monkeypatch.setattr(safe_write, "secrets", None)  # so that a write that begins fails
     with pytest.raises(InvalidInput, match="/dev/null is a link, a device or a pipe"):
         write(Path("/dev/null"))
 
 
 def test_a_link_to_a_folder_above_is_followed(tmp_path):
-    """Where a file goes to is another matter: the folder may be reached through a link."""
+    """A folder above the file may be a link."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link" / "out")
@@ -64,7 +64,7 @@ def test_a_link_to_a_folder_above_is_followed(tmp_path):
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
 def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
-    """Whoever made a receipt private finds it private."""
+    """A replaced file keeps its mode, so that a private receipt stays private."""
     (tmp_path / "out").write_bytes(b"before")
     (tmp_path / "out").chmod(mode)
     write(tmp_path / "out")
@@ -73,7 +73,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
 
 
 def test_what_a_killed_run_left_is_swept_and_what_another_writes_is_not(tmp_path):
-    """The next write in a folder removes temporary files that nobody has open."""
+    """A write deletes temporary files of killed processes in its folder, but none that a process has open."""
     killed = "import os, sys; sys.path[:0] = {!r}\nfrom pathlib import Path\n{}"
     program = (
         "from migrate_groups.files.safe_write import write_whole\n"
@@ -116,7 +116,7 @@ LONG = "x" * 252
     ids=lambda arguments: " ".join(each[:12] for each in arguments),
 )
 def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
-    """A file system takes 255 bytes: more is one line, exit 2, and nothing is made."""
+    """A file name over 255 bytes is a one-line error with exit 2, and no file is made."""
     cli = CliHere(tmp_path, "nowhere:1")
     for name in ("good.csv", f"{'x' * 245}.csv"):
         tables.save(Snapshot.of_rows([row()]), tmp_path / name)
@@ -127,7 +127,7 @@ def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
 
 
 def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
-    """Nobody can tell what is in it, so nothing is taken for missing."""
+    """A folder without search permission is an error: its files are not taken for missing."""
     observe = Path.stat
 
     def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -147,7 +147,7 @@ def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
     "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
 )
 def test_a_persons_own_files_are_not_replaced_by_a_run(tmp_path, name):
-    """In a folder without a receipt, what has a name of ours is somebody's: it is named, and nothing is written."""
+    """In a folder without a receipt, a file with a name that a run uses is named and refused."""
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(InvalidInput, match=f"has {name} and no receipt.*--run-dir"):
         RunDir(tmp_path).make()
@@ -155,14 +155,14 @@ def test_a_persons_own_files_are_not_replaced_by_a_run(tmp_path, name):
 
 
 def test_a_runs_own_files_are_replaced(tmp_path):
-    """Beside its receipt they are those of a run, which is resumed, or followed by another."""
+    """Beside a receipt, such files belong to a run and may be replaced."""
     for name in ("receipt.json", "plan.json", "offsets.csv"):
         (tmp_path / name).write_bytes(b"ours")
     RunDir(tmp_path).make()
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
-    """It has left its fence alone; somebody else's file of that name is refused."""
+    """A folder that has only a fence belongs to a killed run; a file of that name that is no fence is refused."""
     run = RunDir(tmp_path)
     fence_parquet.save([], run.fence)
     run.make()
@@ -172,7 +172,7 @@ def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
 
 
 def test_a_folder_in_the_place_of_a_runs_file_is_refused_at_once(tmp_path):
-    """Before anything waits, and not once the offsets are written."""
+    """A folder with the name of a run's file is refused before the run begins."""
     (tmp_path / "receipt.json").touch()
     (tmp_path / "after.parquet").mkdir()
     with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"):

@@ -1,4 +1,4 @@
-"""The scripts beside the package: each starts, with the modules and names that it imports, and says what it takes."""
+"""The scripts: each starts with all its imports, shows its usage, and refuses unknown options."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = sorted(Path(__file__).parents[2].joinpath("scripts").glob("*.py"))
-# It takes three names and nothing else: bench_cutover starts it.
+# It takes three positional arguments and no option, because only bench_cutover starts it.
 WITHOUT_OPTIONS = {"bench_bare.py"}
 
 
 def outcome(script: Path, arguments: list[str], monkeypatch) -> int | str | None:
-    """Run a script to its end in this process, and return what it exits with."""
+    """Run a script to its end in this process, and return its exit code."""
     monkeypatch.setattr(sys, "argv", [str(script), *arguments])
     monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])
     with pytest.raises(SystemExit) as ended:
@@ -24,7 +24,7 @@ def outcome(script: Path, arguments: list[str], monkeypatch) -> int | str | None
 
 @pytest.mark.parametrize("script", [each for each in SCRIPTS if each.name not in WITHOUT_OPTIONS], ids=lambda p: p.stem)
 def test_a_script_says_what_it_takes_and_refuses_the_rest(script, monkeypatch, capsys):
-    """``--help`` is exit 0 and shows the usage; an option that it lacks is exit 2 before anything is done."""
+    """``--help`` is exit 0 with the usage; an unknown option is exit 2 before anything is done."""
     assert (outcome(script, ["--help"], monkeypatch) or 0) == 0
     assert capsys.readouterr().out.startswith(f"usage: {script.name} ")
     assert outcome(script, ["--no-such-option"], monkeypatch) == 2
@@ -35,5 +35,5 @@ def test_a_script_says_what_it_takes_and_refuses_the_rest(script, monkeypatch, c
 
 @pytest.mark.parametrize("name", WITHOUT_OPTIONS)
 def test_a_script_without_options_can_be_imported(name):
-    """What it imports is there, and importing it does nothing."""
+    """The imports of the script succeed, and importing it runs nothing."""
     assert callable(runpy.run_path(str(SCRIPTS[0].with_name(name)))["main"])

@@ -1,4 +1,4 @@
-"""Which rows a person means."""
+"""Selecting rows of a snapshot by topic, group and partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keys(snapshot: Snapshot) -> set[tuple[str | None, str, int]]:
 
 
 def test_all_restrictions_hold_together():
-    """Topic, exclusion, group and partition restrict each other; nothing given keeps all."""
+    """Topics, excluded topics, groups and partitions restrict together; an empty selection keeps every row."""
     selection = Selection(
         topics=(TopicPattern("pay.*"),),
         excluded_topics=(TopicPattern("*.us"),),
@@ -37,7 +37,7 @@ def test_all_restrictions_hold_together():
 
 
 def test_excluding_alone_keeps_the_rest():
-    """``--exclude-topic`` without ``--topic`` drops those and keeps the others."""
+    """``--exclude-topic`` without ``--topic`` keeps all other topics."""
     kept = select(TABLE, Selection(excluded_topics=(TopicPattern("pay.*"),)))
     assert kept.topics() == ["orders"]
 
@@ -53,13 +53,13 @@ def test_excluding_alone_keeps_the_rest():
     ],
 )
 def test_what_matches_nothing_is_an_error(selection, complaint):
-    """A mistyped topic, group or partition is never silently an empty file."""
+    """A mistyped topic, group or partition is an error, not an empty file."""
     with pytest.raises(InvalidInput, match=complaint):
         select(TABLE, selection)
 
 
 def test_a_bracket_within_brackets_is_no_warning():
-    """``[[a]`` is a bracket or an a, in both kinds; no warning of Python's is shown to the user."""
+    """``[[a]`` matches a bracket or an a, in globs and regular expressions, without a warning from Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert TopicPattern("[[a]+.*", is_regex=True).matching(["a.b", "b.a"]) == ["a.b"]
@@ -67,7 +67,7 @@ def test_a_bracket_within_brackets_is_no_warning():
 
 
 def test_partitions_are_numbers_or_ranges():
-    """``7`` and ``3-5`` are taken; anything else is a usage error."""
+    """``7`` and ``3-5`` are accepted; anything else is a usage error."""
     assert list(parse_partitions("7")) == [7]
     assert list(parse_partitions("3-5")) == [3, 4, 5]
     for wrong in ("", "-1", "5-3", "a", "1,2", "1-", "٣", "99999999999"):
@@ -76,7 +76,7 @@ def test_partitions_are_numbers_or_ranges():
 
 
 def test_snapshots_are_sorted_and_a_history_keeps_every_moment():
-    """Rows are sorted by group, topic and partition whatever their order; a history holds a partition twice."""
+    """Rows are sorted by group, topic and partition; a history keeps the rows of every time."""
     assert list(Snapshot.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
         TABLE.rows(), key=lambda row: (row.group, row.topic, row.partition)
     )
@@ -85,7 +85,7 @@ def test_snapshots_are_sorted_and_a_history_keeps_every_moment():
 
 
 def test_no_commit_is_never_lag_zero():
-    """Lag is unknown where nothing is committed, and the difference to the log end elsewhere."""
+    """Lag is unknown without a committed offset or log end offset, and their difference otherwise."""
     assert row(offset=None).lag is None
     assert row(log_end_offset=None).lag is None
     assert row(offset=5, log_end_offset=9).lag == 4

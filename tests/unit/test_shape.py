@@ -1,4 +1,4 @@
-"""``split``: what a spec says of the write is not in the table, and not dropped without a word."""
+"""``split`` warns that the options of a spec are not in the table that it writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
     ],
 )
 def test_options_of_the_spec_are_said_as_flags_of_apply(tmp_path, options, said):
-    """One line on stderr, with exactly the flags that differ from what `apply` does without; `apply` takes them."""
+    """One line on stderr has the flags that differ from the defaults of `apply`, and `apply` accepts them."""
     tables.save(Snapshot.of_rows([row()]), tmp_path / "s.csv")
     (tmp_path / "split.toml").write_text(SPEC + options)
     cli = CliHere(tmp_path, "localhost:1")

@@ -1,4 +1,4 @@
-"""Snapshot files: what is saved is loaded back, and what is malformed is refused with line, column and expectation."""
+"""Snapshot files: a saved one loads back equal, a malformed one is refused with line, column and expectation."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_a_bad_file_of_the_corpus_is_refused(text):
-    """Spark's reader refuses the same ones (tests/spark/test_snapshots.py)."""
+    """A bad file of the corpus is refused, as by Spark's reader (tests/spark/test_snapshots.py)."""
     with pytest.raises(InvalidInput):
         load(text)
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_a_good_file_of_the_corpus_is_read(text):
-    """Columns that may be null may be missing; what is not said is null, and metadata is empty."""
+    """A good file of the corpus loads with every row."""
     assert len(load(text)) == len(text.replace('"g\nh"', "g").splitlines()) - ("topic" in text)
 
 
 def test_a_header_says_what_a_file_without_one_says():
-    """The same columns by their names."""
+    """A file with a header of three columns equals the file without a header."""
     assert load("topic,partition,offset\nt,0,1\n") == load("t,0,1\n")
 
 
 @given(rows=ROWS)
 def test_csv_and_parquet_load_back_what_was_saved(rows):
-    """load(save(x)) = x, for names with quotes, NULs, newlines and any script, and for offsets up to 2^63 - 1."""
+    """Both formats load back equal, for names with quotes, NULs and newlines, and offsets up to 2^63 - 1."""
     snapshot = Snapshot.of_rows(rows)
     assert load(tables.to_csv(snapshot)) == snapshot
     parquet = io.BytesIO()
@@ -90,7 +90,7 @@ def test_csv_and_parquet_load_back_what_was_saved(rows):
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='tg,0159"\n\r #-x', max_size=60).map(str.encode))
 def test_any_bytes_load_or_are_invalid_input(data):
-    """Arbitrary bytes end in a snapshot or in a one-line error with exit code 2, never in anything else."""
+    """Arbitrary bytes load as a snapshot, or are a one-line error with exit code 2."""
     try:
         load(data)
     except MigrateGroupsError as error:
@@ -100,7 +100,7 @@ def test_any_bytes_load_or_are_invalid_input(data):
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='[]="target.group\nsource,{} ', max_size=80).map(str.encode))
 def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
-    """Arbitrary bytes as a split spec end in a spec or in exit code 2."""
+    """Arbitrary bytes load as a split spec, or are an error with exit code 2."""
     path = tmp_path_factory.mktemp("spec") / "split.toml"
     path.write_bytes(data)
     try:
@@ -110,26 +110,26 @@ def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
 
 
 def test_nullable_columns_may_be_missing():
-    """A CSV without the nullable columns loads; they are null."""
+    """A CSV without the nullable columns loads; their values are null."""
     (only,) = load("cluster_id,taken_at,group_state,group_type,topic,partition,metadata\nc,,,,t,3,note\n").rows()
     assert (only.topic, only.partition, only.metadata) == ("t", 3, "note")
     assert (only.group, only.offset, only.log_end_offset) == (None, None, None)
 
 
 def test_columns_may_stand_in_any_order():
-    """The header says which column is which."""
+    """Columns may be in any order, because the header names them."""
     header, line = ",".join(reversed(COLUMNS)), ",".join(reversed(LINE.split(",")))
     assert load(f"{header}\n{line}\n") == load(f"{HEADER}\n{LINE}\n")
 
 
 def test_names_stay_text():
-    """Group 00123 and topic 007 keep their zeros; NA and null are names."""
+    """Group 00123 and topic 007 keep their zeros; NA is a group name, not null."""
     text = f"{HEADER}\n{LINE.replace(',g,', ',00123,').replace(',t,', ',007,')}\n{LINE.replace(',g,', ',NA,')}\n"
     assert {(each.group, each.topic) for each in load(text).rows()} == {("00123", "007"), ("NA", "t")}
 
 
 def test_empty_table_and_windows_line_ends():
-    """A header alone is an empty snapshot; carriage returns before newlines are taken."""
+    """A header alone is an empty snapshot; lines may end in CRLF."""
     assert len(load(f"{HEADER}\n")) == 0
     assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
 
@@ -153,7 +153,7 @@ def test_empty_table_and_windows_line_ends():
     ],
 )
 def test_no_cell_is_a_formula(name):
-    """What a spreadsheet would compute has an apostrophe before it in the file, and loads back as it was."""
+    """A cell that a spreadsheet would compute has an apostrophe before it in the file, and loads back unchanged."""
     snapshot = Snapshot.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
     data = tables.to_csv(snapshot)
     cells = [cell for line in csv.reader(io.StringIO(data.decode(), newline="")) for cell in line]
@@ -163,7 +163,10 @@ def test_no_cell_is_a_formula(name):
 
 
 def test_no_file_has_a_nul():
-    """confluent-kafka adds a NUL to metadata that it commits: the file stays text, and what looks escaped is kept."""
+    """A NUL in metadata, which confluent-kafka adds, is escaped; text that looks like an escape is kept.
+
+    docs/kafka-behaviour.md#confluent-kafka
+    """
     snapshot = Snapshot.of_rows([row(metadata="note\0"), row(partition=1, metadata=r"{'é': '\u00e9\u0000'}")])
     data = tables.to_csv(snapshot)
     assert b"\0" not in data
@@ -172,7 +175,7 @@ def test_no_file_has_a_nul():
 
 
 def test_a_formula_that_a_person_wrote_is_a_name():
-    """A file from elsewhere, without guards, loads as it stands; Kafka's own files are never guarded."""
+    """Cells that look like a formula load unchanged; files for Kafka's own tool never get an apostrophe."""
     (only,) = load(f"{HEADER}\n{LINE.replace(',g,', ',=g,')}\n").rows()
     assert only.group == "=g"
     (only,) = load("'=g,-t,0,5\n").rows()
@@ -182,7 +185,7 @@ def test_a_formula_that_a_person_wrote_is_a_name():
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
-    """It takes the file line by line and applies nothing then; alone, a group is not named in the file."""
+    """Among several groups, one that Kafka's tool cannot read is refused; alone it is exported without its name."""
     both = Snapshot.of_rows([row(group=name), row(group="plain")])
     with pytest.raises(InvalidInput, match="has a line feed or a NUL in its name") as raised:
         reset_csv.to_bytes(both)
@@ -191,7 +194,7 @@ def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
 
 
 def test_a_wrong_cell_after_a_guarded_one_has_its_place():
-    """The guard is no reason to name a line that is right."""
+    """A wrong cell is reported with its own line, also after a line with an added apostrophe."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
         load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
 
@@ -203,7 +206,7 @@ def changed(column: str, cell: str) -> str:
 
 
 def test_quotes_that_csv_has_are_read():
-    """A quoted cell, a doubled quote, a line end and a comma within quotes, an empty one, with both line ends."""
+    """Quoted and empty cells, doubled quotes, and commas within quotes are read, with both line ends."""
     for cell in ('"old"', '"o""ld"', '"""old"""', '"o\\nl,d"', '"\'"'):
         name = cell[1:-1].replace('""', '"')
         assert name in load(changed("group", cell)).groups()
@@ -213,7 +216,7 @@ def test_quotes_that_csv_has_are_read():
 
 @pytest.mark.parametrize("text", ['t,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t,1,2'])
 def test_a_misquoted_reset_file_is_refused(text):
-    """The same where there is no header."""
+    """Wrong quotes are refused in a file without a header, too."""
     with pytest.raises(InvalidInput, match="line 2: a quote that is not CSV"):
         load(f"t,0,1\n{text}\n")
 
@@ -259,7 +262,7 @@ def test_a_misquoted_reset_file_is_refused(text):
     ],
 )
 def test_malformed_csv_is_refused_with_its_place(text, complaint):
-    """A malformed cell, column or file is named with its line and what was expected."""
+    """A malformed cell, column or file is refused with its line and what was expected."""
     with pytest.raises(InvalidInput) as raised:
         load(text)
     assert complaint in str(raised.value)
@@ -284,14 +287,14 @@ def test_malformed_csv_is_refused_with_its_place(text, complaint):
     ],
 )
 def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
-    """Kafka's tool takes a truncated row as offset 0 and the last duplicate: both are refused, and so is all else."""
+    """A truncated row, which Kafka's tool reads as offset 0, duplicates and other malformed rows are refused."""
     with pytest.raises(InvalidInput) as raised:
         load(text)
     assert complaint in str(raised.value)
 
 
 def test_reset_file_claims_nothing():
-    """Rows of a reset file have no source group, cluster or moment; Kafka's --export ends in an empty line."""
+    """Rows of a reset file have no source group, cluster or time; the empty last line of --export is accepted."""
     three, four = load("t,0,5\n\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
     assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
     assert [(each.group, each.topic, each.partition, each.offset) for each in four.rows()] == [
@@ -302,7 +305,7 @@ def test_reset_file_claims_nothing():
 
 
 def test_no_flipped_byte_is_another_offset():
-    """Each byte of a file in turn: the file is refused, or it holds the same."""
+    """A Parquet file with one flipped bit in any byte is refused, or loads equal."""
     snapshot = Snapshot.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
     written = io.BytesIO()
     snapshot_parquet.write(snapshot, written)
@@ -318,7 +321,7 @@ def test_no_flipped_byte_is_another_offset():
 
 
 def test_truncated_or_foreign_parquet_is_refused(tmp_path):
-    """A cut Parquet file, one with other columns, other types or negative offsets is refused by name."""
+    """A truncated Parquet file, and one with other columns, other types or negative offsets, are refused."""
     path = tmp_path / "s.parquet"
     tables.save(Snapshot.of_rows([row()]), path)
     whole = path.read_bytes()
@@ -360,7 +363,7 @@ BEYOND = pa.array([NOON, None], MICROSECONDS).cast(pa.int64()).fill_null(2**62).
     ],
 )
 def test_parquet_holds_what_csv_may_hold(tmp_path, column, values, complaint):
-    """A value that no CSV could have is refused with its row, and what every CSV could have is not."""
+    """Parquet accepts exactly the values that CSV accepts; another value is refused with its row."""
     path = tmp_path / "s.parquet"
     tables.save(Snapshot.of_rows([row(), row(partition=1)]), path)
     table = pq.read_table(path)
@@ -375,7 +378,7 @@ def test_parquet_holds_what_csv_may_hold(tmp_path, column, values, complaint):
 
 
 def test_parquet_that_is_no_table_of_ours_is_refused(tmp_path):
-    """A column that is there twice, and bytes that are no UTF-8 text."""
+    """A Parquet file with a duplicate column, or with text that is not UTF-8, is refused."""
     path = tmp_path / "s.parquet"
     tables.save(Snapshot.of_rows([row()]), path)
     good = pq.read_table(path)
@@ -389,7 +392,7 @@ def test_parquet_that_is_no_table_of_ours_is_refused(tmp_path):
 
 
 def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
-    """Without it a file has the columns that it ever had; with it one more, also where nothing lags."""
+    """A snapshot with time lags has one more column, also if all are null; without them it has the usual columns."""
     plain = Snapshot.of_rows([row()])
     for name in ("s.csv", "s.parquet"):
         tables.save(plain, tmp_path / name)
@@ -406,7 +409,7 @@ def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
 
 
 def test_lag_as_time_goes_along_with_its_row():
-    """Where a row goes it goes: into another group, into a history with snapshots that have none."""
+    """A time lag stays with its row in another group, and in a history beside snapshots without time lags."""
     timed = Snapshot.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
     [moved] = timed.replace(group=pa.scalar("new")).rows()
     assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))
@@ -415,7 +418,7 @@ def test_lag_as_time_goes_along_with_its_row():
 
 
 def test_duplicates_in_parquet_are_refused(tmp_path):
-    """The same row twice in a Parquet file is refused with its partition."""
+    """A duplicate row in a Parquet file is refused, and its partition is named."""
     path = tmp_path / "s.parquet"
     tables.save(Snapshot.of_rows([row()]), path)
     table = pq.read_table(path)
@@ -425,7 +428,7 @@ def test_duplicates_in_parquet_are_refused(tmp_path):
 
 
 def test_files_are_whole_or_not_there(tmp_path):
-    """A write that fails leaves nothing; an existing file stays unless replacing it is asked for."""
+    """A failed write leaves no file; an existing file stays unless ``replace`` is set."""
     path = tmp_path / "s.csv"
     tables.save(Snapshot.of_rows([row()]), path)
     before = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The split: coverage is proved, and the parts are a partition of the whole."""
+"""The split: every topic is covered, and every row is in exactly one part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spec(*targets: tuple[str, list[str]], stay: tuple[str, ...] = (), source: st
 
 
 def test_every_topic_goes_where_the_spec_says():
-    """Globs and names expand, what stays is listed, and each pattern's expansion is shown."""
+    """Names and globs are expanded, staying topics are listed, and each pattern is listed with its topics."""
     wanted = spec(("billing", ["invoices", "payments.*"]), ("search", ["catalog"]), stay=("legacy.*",))
     result = cover(wanted, ["invoices", "payments.eu", "payments.us", "catalog", "legacy.x"])
     assert result.targets == {"billing": ("invoices", "payments.eu", "payments.us"), "search": ("catalog",)}
@@ -41,11 +41,11 @@ def test_every_topic_goes_where_the_spec_says():
 
 
 def test_a_glob_is_no_regular_expression_and_matches_whole_names():
-    """``payments.*`` wants the dot; a plain name matches itself alone; case counts; a regex matches whole names."""
+    """Globs, names and regular expressions match whole names and are case-sensitive; in a glob a dot is a dot."""
     topics = ["pay", "payments", "payments.eu", "Payments.eu", "pays"]
     assert TopicPattern("payments.*").matching(topics) == ["payments.eu"]
     assert TopicPattern("pay").matching(topics) == ["pay"]
-    assert TopicPattern("(a+)+b", is_regex=True).matching(["a" * 34, "aab"]) == ["aab"]  # Python's takes minutes
+    assert TopicPattern("(a+)+b", is_regex=True).matching(["a" * 34, "aab"]) == ["aab"]  # Python's engine takes minutes
     assert TopicPattern("pay(ment)?s", is_regex=True).matching(topics) == ["payments", "pays"]
 
 
@@ -68,7 +68,7 @@ def test_a_glob_is_no_regular_expression_and_matches_whole_names():
     ],
 )
 def test_a_split_that_does_not_cover_is_refused(wanted, complaint):
-    """Leftover, overlap, a pattern that matches nothing, a target that is the source: errors that name the topics."""
+    """A topic left over or taken twice, a pattern without a match, and a target that is the source are refused."""
     snapshot = Snapshot.of_rows([row(topic="one"), row(topic="two")])
     with pytest.raises(InvalidInput, match=complaint):
         split(snapshot, wanted())
@@ -81,14 +81,14 @@ def test_fan_out_gives_a_topic_to_several_groups():
 
 
 def test_what_was_split_is_not_split_again():
-    """Rows that claim a source group already are refused."""
+    """Rows that have a source group already are refused."""
     parts, _ = split(Snapshot.of_rows([row()]), spec(("a", ["t"])))
     with pytest.raises(InvalidInput, match="split already"):
         split(parts, spec(("b", ["t"]), source="a"))
 
 
 def test_a_history_is_not_split():
-    """The same partition at two moments can't be written to a group."""
+    """A snapshot with a partition at two times is refused."""
     with pytest.raises(InvalidInput, match="several moments"):
         split(Snapshot.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
 
@@ -98,7 +98,7 @@ def test_a_history_is_not_split():
     partitions=st.integers(1, 3),
 )
 def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
-    """Each row of the source is in exactly one part or stays; nothing but group and source_group changes."""
+    """Each source row is in exactly one part or stays; only group and source_group change."""
     whole = Snapshot.of_rows(row(topic=topic, partition=number) for topic in homes for number in range(partitions))
     targets = [(group, [topic for topic, home in homes.items() if home == group]) for group in ("a", "b")]
     wanted = [(group, topics) for group, topics in targets if topics]
@@ -112,7 +112,7 @@ def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
 
 
 def test_offsets_of_nobody_are_split_and_claim_nothing():
-    """A rewind's rows belong to no group: any spec splits them, and no old group is asked for them."""
+    """Rows of a rewind have no group: a spec with any source splits them, and they get no source group."""
     nobody = Snapshot.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
     result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
     assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [

@@ -1,4 +1,4 @@
-"""Waiting for a stop in memory, while the coordinator moves."""
+"""Waiting for groups to stop, in memory, while the coordinator moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 
 
 class Forgetful(InMemoryCluster):
-    """A coordinator that has just taken over does not know its groups at these looks, counted from 0."""
+    """A coordinator that has just taken over: it reports the group as Dead in these calls, counted from 0."""
 
     def __init__(self, forgets: range) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Forgetful(InMemoryCluster):
 
 
 def test_a_group_that_is_away_for_a_moment_is_waited_for():
-    """After a look that found it, a group that is not there is no reason to give up: it is looked for again."""
+    """A group that was found once and is then reported missing is asked for again, because its coordinator may move."""
     cluster, waited = Forgetful(range(2, 5)), list[bool]()
     clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
     how = Wait(wait=60, settle=0, progress=lambda reasons, looks, seconds: waited.append(bool(reasons["big"])))
@@ -44,7 +44,7 @@ def test_a_group_that_is_away_for_a_moment_is_waited_for():
 
 @pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never there", "gone for good"])
 def test_a_group_that_is_not_there_is_said(forgets):
-    """One that was never there is so at once, one that is gone for good when the wait is over."""
+    """A group that never existed is an error at once; one that disappears is an error when the wait ends."""
     clock = FakeClock()
     with pytest.raises(GroupNotFound, match="'big' does not exist"):
         prove_stopped(Forgetful(forgets), ["big"], clock, Wait(wait=60, settle=0))
@@ -52,7 +52,7 @@ def test_a_group_that_is_not_there_is_said(forgets):
 
 
 class Transacting(InMemoryCluster):
-    """Nobody is in the group; a transaction with an offset of it ends after so many questions."""
+    """A group without members; a pending transaction with its offset ends after ``questions`` requests."""
 
     def __init__(self, questions: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_pending_commit_is_waited_for_as_a_member_is():
-    """A transaction may be open for longer than one question's time-out: the wait goes on; a single look says so."""
+    """A pending commit is waited for like a member; without a wait it is an error at once."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
     assert committed is not None
@@ -85,7 +85,7 @@ def test_a_pending_commit_is_waited_for_as_a_member_is():
 
 
 def test_verify_says_no_more_than_what_was_asked(tmp_path, monkeypatch):
-    """With --topic it speaks of these topics alone: the group lives on with its member on another one."""
+    """With --topic, verify speaks of these topics only: the group may have a member on another one."""
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("other", 1)
     cli.cluster.join("old", Member(member_id="m", client_id="a", host="/h", subscription=frozenset({"other"})))

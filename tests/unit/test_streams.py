@@ -1,4 +1,4 @@
-"""stdout and stderr that are lost: what a command says never changes what it does, and the exit code tells."""
+"""Lost stdout and stderr: they never change what a command does, and the exit code reports the loss."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def outlet(number: int) -> TextIOWrapper:
 
 @contextmanager
 def pipe_without_a_reader():
-    """The end of a pipe whose reader has left."""
+    """Yield the write end of a pipe whose read end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -46,7 +46,7 @@ def pipe_without_a_reader():
 
 @pytest.fixture
 def unheard(monkeypatch):
-    """Nothing of what commands say in this process is heard."""
+    """Connect stdout and stderr of commands in this process to a pipe without a reader."""
 
     def main():
         with pipe_without_a_reader() as number, redirect_stdout(outlet(number)), redirect_stderr(outlet(number)):
@@ -56,7 +56,7 @@ def unheard(monkeypatch):
 
 
 def test_a_write_that_nobody_hears_of_is_brought_to_its_end(cli, unheard, monkeypatch):
-    """Written, read back, all files kept, the old group watched: exit 0."""
+    """Without stdout and stderr, the write is finished, all files are kept, the guard runs, and the exit code is 0."""
     watched = []
 
     def watch(*arguments):
@@ -84,12 +84,12 @@ def test_a_write_that_nobody_hears_of_is_brought_to_its_end(cli, unheard, monkey
     ],
 )
 def test_the_exit_code_is_that_of_a_writes_outcome_and_never_0_for_a_lost_document(cli, command, code):
-    """After a write its outcome counts; a failure stays what it is; what only shows something has failed."""
+    """The exit code of a write or a failure stays; a command whose only result is its lost output is exit 1."""
     cli(*command, code=code)
 
 
 def test_a_write_whose_plan_could_not_be_shown_says_so(cli, monkeypatch):
-    """It is done: a warning, and exit 0."""
+    """A write whose output was lost is exit 0 with a warning, because the write is done."""
 
     def main():
         with open("/dev/full", "wb", buffering=0) as full, redirect_stdout(outlet(full.fileno())):  # noqa: PTH123
@@ -101,7 +101,7 @@ def test_a_write_whose_plan_could_not_be_shown_says_so(cli, monkeypatch):
 
 
 def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, str, str]:
-    """Run a shell's command line, in which ``$M`` is the program; return exit code, stdout and stderr."""
+    """Run a shell command line in which ``$M`` is the program; return exit code, stdout and stderr."""
     environ = cli.environment | {"M": f"{sys.executable} -m migrate_groups"} | environment
     done = subprocess.run(
         ["sh", "-c", command], cwd=cli.folder, env=environ, capture_output=True, text=True, check=False
@@ -122,13 +122,13 @@ def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, st
     ],
 )
 def test_a_stream_that_is_full_or_closed(cli, command, code, said):
-    """One line where there is somewhere to say it, no traceback, and the exit code of the table."""
+    """A full or closed stream is one line on stderr, if it is open, with no traceback and the documented exit code."""
     found, _, err = through_a_shell(cli, command)
     assert (found, err.removeprefix("1 partition of 1 kept\n")) == (code, said)
 
 
 def test_a_reader_that_leaves_is_no_word_worth(cli):
-    """As with any program in a pipe: silence. It is not exit 0, since not all was written."""
+    """A reader that closes the pipe causes no message, as usual in a pipe, but exit 1: not all was written."""
     with pipe_without_a_reader() as writer:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_groups", "--help"],
@@ -141,8 +141,8 @@ def test_a_reader_that_leaves_is_no_word_worth(cli):
 
 
 def test_what_an_encoding_lacks_is_escaped(monkeypatch, tmp_path):
-    """A group's name that ASCII lacks is no traceback on an ASCII stdout."""
-    monkeypatch.setattr(sys, "stderr", sys.stderr)  # to be put back
+    """A character that an ASCII stdout cannot encode is escaped, and is no traceback."""
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # so that the test's end restores it
     with (tmp_path / "out").open("w", encoding="ascii") as file:
         for name in ("stdout", "__stdout__"):
             monkeypatch.setattr(sys, name, file)
@@ -152,7 +152,7 @@ def test_what_an_encoding_lacks_is_escaped(monkeypatch, tmp_path):
 
 
 def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all():
-    """An outlet waits for room."""
+    """`Outlet` waits until a non-blocking pipe has room, and writes everything."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     many, read = b"x" * 1_000_000, []

@@ -1,4 +1,4 @@
-"""Names on a terminal and in a pipe: those that reviewers approve."""
+"""Names are shown unchanged on a terminal and in a pipe, so that reviewers approve the real names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cell_shows_a_name_as_it_is(capsys, name):
-    """No emoji, no markup, no escape of ours: neither in a table nor in a line, piped or not."""
+    """A name in a table or a line gets no emoji, no markup and no escapes in a pipe."""
     names = table("group", "reason")
     names.add_row(cell(name), cell(f"group {name}"))
     console.show(names, name)
@@ -24,7 +24,7 @@ def test_a_cell_shows_a_name_as_it_is(capsys, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_terminal_shows_a_name_as_it_is(monkeypatch, name):
-    """Where it is no pipe as well."""
+    """A name is shown unchanged on a terminal, too."""
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", terminal)

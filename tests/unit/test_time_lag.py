@@ -1,4 +1,4 @@
-"""Lag as time, on the cluster in memory: what the oldest record left to read is, and how it is found."""
+"""Lag as time on the cluster in memory: the age of each partition's oldest unread record, and its search."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FIRST = TopicPartition("t", 0)
 
 
 class Closed(InMemoryCluster):
-    """A cluster that lets nobody look into its logs: the times are those of the search alone."""
+    """A cluster that refuses to read records, so that only the search by timestamp is left."""
 
     def first_records(self, spans):
         raise NotAuthorized("not authorized: lacks Read on Topic 't'")
 
 
 def lagging(offset, *times, kind=InMemoryCluster):
-    """A group at an offset of a partition whose records have these times, in seconds before now."""
+    """Return a cluster with group ``g`` at ``offset`` of a partition whose records are these seconds old."""
     made = kind()
     made.create_topic("t", 1)
     for seconds in times:
@@ -40,7 +40,7 @@ def lagging(offset, *times, kind=InMemoryCluster):
 
 
 def time_lags(made, *groups):
-    """The time lag of each row of a snapshot, in seconds."""
+    """Return the time lag in seconds of each row of a snapshot."""
     taken = with_time_lag(made, take_snapshot(made, groups or ["g"], FakeClock())).snapshot
     assert taken.table.column_names[-1] == OLDEST_UNCONSUMED.name
     return [None if row.time_lag is None else row.time_lag / timedelta(seconds=1) for row in taken.rows()]
@@ -63,13 +63,13 @@ def time_lags(made, *groups):
     ],
 )
 def test_the_oldest_record_left_has_the_age(offset, times, expected):
-    """That of the record at the offset, also among several of one time; 0 for one of the future, none at the end."""
+    """The time lag is the age of the record at the offset; 0 for a future timestamp, null at the log end."""
     assert time_lags(lagging(offset, *times)) == [expected]
 
 
 @pytest.mark.parametrize("kind", [InMemoryCluster, Closed])
 def test_any_log_in_order_of_time_is_searched_rightly(kind):
-    """Logs at random, with many records of one time, some gone from the start: each offset has its record's time."""
+    """In random logs in timestamp order, with ties and a deleted beginning, each offset gets its record's age."""
     dice = random.Random(9)
     for _ in range(25):
         times = sorted(
@@ -84,7 +84,7 @@ def test_any_log_in_order_of_time_is_searched_rightly(kind):
 
 
 def test_out_of_order_the_lag_is_never_less_than_shown():
-    """Logs in any order that can't be looked into: the record at the offset is as old as is said, or older."""
+    """In logs out of order that cannot be read, the record at the offset is at least as old as the time lag."""
     dice = random.Random(9)
     younger = 0
     for _ in range(20):
@@ -100,7 +100,7 @@ def test_out_of_order_the_lag_is_never_less_than_shown():
 
 @pytest.mark.parametrize("offset", range(8))
 def test_the_search_tells_milliseconds_apart(offset):
-    """Of records a millisecond after each other, each has its own time, and not its neighbour's."""
+    """Records one millisecond apart each get their own timestamp."""
     made = lagging(offset, kind=Closed)
     for milliseconds in range(8, 0, -1):
         made.produce("t", 0, 1, timestamp=NOW - milliseconds)
@@ -110,7 +110,7 @@ def test_the_search_tells_milliseconds_apart(offset):
 
 
 def test_nothing_committed_and_nobody_to_ask_are_not_known():
-    """A partition without a commit, and one without a leader, have no time; others have theirs."""
+    """A partition without a committed offset or without a leader has no time lag; the others have theirs."""
     made = lagging(0, 90)
     made.create_topic("u", 2)
     made.produce("u", 0, 1, timestamp=NOW - 5000)
@@ -122,14 +122,14 @@ def test_nothing_committed_and_nobody_to_ask_are_not_known():
 
 
 def test_groups_of_one_topic_have_their_own():
-    """The same partition at two offsets."""
+    """Two groups at different offsets of a partition have different time lags."""
     made = lagging(0, 90, 60, 30)
     made.commit("h", FIRST, 2)
     assert time_lags(made, "g", "h") == [90, 30]
 
 
 def test_a_transaction_marker_is_no_lag():
-    """Behind the last record only its marker is left: a lag of 1 in offsets, and none in time."""
+    """If only a transaction marker is unread, the lag is 1 and the time lag is null."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -138,7 +138,7 @@ def test_a_transaction_marker_is_no_lag():
 
 
 def test_the_first_record_behind_markers_and_aborted_ones_counts():
-    """A marker of long ago and a transaction that was aborted lie before the record of now."""
+    """Markers and aborted records are skipped: the next committed record gives the time lag."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 900_000)
     made.transact("t", 0, 3, timestamp=NOW - 500_000, commit=False)
@@ -148,7 +148,7 @@ def test_the_first_record_behind_markers_and_aborted_ones_counts():
 
 
 def test_without_read_markers_count_and_it_is_said():
-    """A principal that may not look into the log has the marker's time, and a remark."""
+    """Without Read on the topic a marker counts as a record, and a remark says so."""
     made = lagging(0, kind=Closed)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -158,7 +158,7 @@ def test_without_read_markers_count_and_it_is_said():
 
 
 def test_all_partitions_are_searched_at_once_and_none_is_read():
-    """As many looks as for the slowest one, however many partitions; none is read where records are dense."""
+    """All partitions are searched concurrently, and no record is read if timestamps are dense."""
 
     class Counting(InMemoryCluster):
         looks: ClassVar[list[int]] = []

@@ -1,4 +1,4 @@
-"""Moments and time spans: what each form means, and that what has no one meaning is refused."""
+"""Timestamps and time spans: what each form means; ambiguous forms are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def moment(text: str, zone: ZoneInfo | None = None) -> int:
     ],
 )
 def test_times_with_one_meaning(text, milliseconds):
-    """RFC 3339 with an offset or Z, and milliseconds; a part of a millisecond is rounded up, never down."""
+    """RFC 3339 with Z or a UTC offset, and milliseconds, are accepted; a fraction of a millisecond is rounded up."""
     assert moment(text) == milliseconds
     assert moment(text, SYDNEY) == milliseconds
 
@@ -68,13 +68,13 @@ def test_times_with_one_meaning(text, milliseconds):
     ],
 )
 def test_what_is_no_time_is_refused_with_the_form_expected(text):
-    """Anything else names the forms that are understood."""
+    """Any other text is refused, with an example of an accepted form."""
     with pytest.raises(UsageError, match="expected a time such as 2026-11-09T21:24:55Z"):
         moment(text)
 
 
 def test_a_local_time_needs_its_zone():
-    """Without a zone it is refused; with one it means what the clocks there showed, in summer and in winter."""
+    """A timestamp without a UTC offset is refused without --timezone; with it, daylight saving time is respected."""
     with pytest.raises(UsageError, match=r"a time without an offset.*--timezone"):
         moment("2022-11-09T21:24:55")
     assert moment("2022-11-09T21:24:55", SYDNEY) == SECOND
@@ -89,7 +89,7 @@ def test_a_local_time_needs_its_zone():
     ],
 )
 def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, complaint):
-    """A repeated hour and a skipped one are not guessed."""
+    """A local time that occurs twice or never is refused, with both possible readings."""
     with pytest.raises(UsageError, match=complaint):
         moment(text, SYDNEY)
 
@@ -99,7 +99,7 @@ def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, comp
     name=st.sampled_from(["UTC", "Asia/Kathmandu", "Europe/Dublin", "Australia/Lord_Howe"]),
 )
 def test_a_local_time_is_what_the_zone_shows_or_is_refused(local, name):
-    """What is taken shows as the same local time in the zone; what is refused does so twice or never."""
+    """A local time is accepted if it occurs exactly once in the zone, and refused otherwise."""
     zone, local = ZoneInfo(name), local.replace(microsecond=0)
     offsets = [timedelta(minutes=15 * quarters) for quarters in range(-60, 61)]
     instants = [local.replace(tzinfo=UTC) - offset for offset in offsets]
@@ -113,7 +113,7 @@ def test_a_local_time_is_what_the_zone_shows_or_is_refused(local, name):
 
 
 def test_what_is_yet_to_come_or_before_1970_is_refused():
-    """The future is a mistake; a negative number would ask a broker for the log's ends."""
+    """A future time is refused; so is one before 1970, because brokers give negative timestamps another meaning."""
     assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
     for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
         with pytest.raises(UsageError, match="yet to come"):
@@ -139,27 +139,27 @@ def test_what_is_yet_to_come_or_before_1970_is_refused():
     ],
 )
 def test_time_spans(text, span):
-    """ISO 8601 durations and short ones; counted back from now in whole milliseconds."""
+    """ISO 8601 durations and short forms are accepted, and subtracted from the present time in milliseconds."""
     assert parse_span(text, "--by-duration") == span
     assert moment_before(NOW, span, "--by-duration") == milliseconds_of(NOW - span)
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "90", "P1Y", "P1M", "pt1h", "1h 30m", "P1H", "P1DT", "P-1D", "--1h"])
 def test_what_is_no_time_span_is_refused_with_the_form_expected(text):
-    """Years and months have no length, and a number without a unit no meaning."""
+    """Years, months and numbers without a unit are refused, because their length is not defined."""
     with pytest.raises(UsageError, match="expected a time span such as 90m, 1h30m, PT1H30M or P1D"):
         parse_span(text, "--by-duration")
 
 
 @pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
 def test_negative_and_zero_spans_are_refused(text):
-    """Kafka's own tool takes -P1D for tomorrow, and goes to the log end."""
+    """A span of zero or less is refused; Kafka's own tool takes -P1D for tomorrow, and goes to the log end."""
     with pytest.raises(UsageError, match="longer than nothing"):
         parse_span(text, "--by-duration")
 
 
 def test_a_span_beyond_any_calendar_is_refused():
-    """Numbers that no date can be reached with are an error, not a crash."""
+    """A span that no date can represent is an error, not a crash."""
     for text in ("99999999999d", "P99999999999W"):
         with pytest.raises(UsageError, match="longer than any calendar"):
             parse_span(text, "--by-duration")
@@ -167,20 +167,20 @@ def test_a_span_beyond_any_calendar_is_refused():
 
 @pytest.mark.parametrize("name", ["", "Australia", "Mars/Base", "../../etc/passwd", "/etc/localtime", "a\0b"])
 def test_unknown_zones_are_refused(name):
-    """What is no IANA name is refused, folders and paths as well."""
+    """A name that is not an IANA zone is refused, also a folder or a path."""
     with pytest.raises(UsageError, match="no time zone"):
         parse_zone(name)
 
 
 def test_a_mistyped_zone_gets_the_near_ones():
-    """The name that was meant is in the message."""
+    """The error for a mistyped zone suggests the similar name."""
     for typed in ("Australia/Sydny", "australia/sydney"):
         with pytest.raises(UsageError, match="did you mean Australia/Sydney"):
             parse_zone(typed)
 
 
 def test_moments_and_spans_in_words():
-    """UTC with Z, zones with their offset, milliseconds where there are any; spans in two units."""
+    """Times are shown with Z or the zone's UTC offset, spans in their two largest units."""
     assert rfc_3339(SECOND) == "2022-11-09T10:24:55Z"
     assert rfc_3339(SECOND + 1, SYDNEY) == "2022-11-09T21:24:55.001+11:00"
     words = {timedelta(hours=25, minutes=3): "1 d 1 h", timedelta(seconds=90): "1 min 30 s", timedelta(0): "0 s"}

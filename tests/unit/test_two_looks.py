@@ -1,4 +1,4 @@
-"""Safety is reading twice: an offset that moves between any two requests of a verb is noticed."""
+"""Safety is reading twice: an offset that changes between any two requests of a verb is noticed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUESTIONS = {
 
 
 class Interfered(InMemoryCluster):
-    """Something happens right before the request with this number; how many there were is counted."""
+    """A cluster that counts requests and calls ``happens`` right before request number ``due``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Interfered(InMemoryCluster):
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch):
-    """Return what makes a command line anew, connected to a cluster that is interfered with."""
+    """Return a function that makes a new command line, connected to a new `Interfered` cluster."""
     number = 0
 
     def made() -> Connected:
@@ -59,9 +59,9 @@ def cli(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", [MIGRATE, APPLY])
 def test_a_source_that_moves_during_a_hand_over(cli, command):
-    """Whenever it commits: the target gets the later offset, or the command says that it did not go as it should.
+    """Whenever the source group commits, the target gets the later offset, or the exit code is not 0.
 
-    Until the guard's last look at it: the very last request, which in memory is two, is about the targets.
+    This holds up to the guard's last reading of the source. The last request, two in memory, is about the targets.
     """
     for due in range(1, 200):
         here = cli()
@@ -78,9 +78,9 @@ def test_a_source_that_moves_during_a_hand_over(cli, command):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_a_target_that_moves_during_a_way_back(cli, verb):
-    """Whenever the target commits: nothing of it is lost by a command that says that all went well.
+    """Whenever the target group commits, no progress of it is lost by a command that ends with exit 0.
 
-    Between the last look and the request that deletes nothing can be seen: brokers delete whatever is committed.
+    A commit between the last reading and the deletion is the exception: brokers delete whatever is committed.
     """
     for due in range(1, 200):
         here = cli()

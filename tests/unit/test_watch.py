@@ -1,4 +1,4 @@
-"""Watching a replay in memory: what counts as reached, how fast it goes, and when watching gives up."""
+"""Watching a replay in memory: when a partition has reached its end, how fast it goes, and when watching ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """A group at the beginning of both spans, with ten records in each partition."""
+    """Group ``replay`` is at the beginning of both spans, with ten records in each partition."""
     made = kind()
     made.create_topic("t", 2)
     for partition, span in SPANS.items():
@@ -32,7 +32,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
 
 
 def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
-    """Watch while these deeds are done, one a second; return what was seen."""
+    """Watch while ``deeds`` are called, one a second; return the progress that was reported."""
     todo, seen = list(deeds), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
     watch(made, "replay", spans, clock, seen.append, timeout=timeout)
@@ -40,7 +40,7 @@ def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -
 
 
 def test_it_ends_when_every_partition_has_reached_its_end():
-    """Records left, rate and time left are those of the offsets; what is produced later is not waited for."""
+    """Records left, rate and time left follow the committed offsets; records produced later are not waited for."""
     made = cluster()
     made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
 
@@ -66,7 +66,7 @@ def test_it_ends_when_every_partition_has_reached_its_end():
 
 
 def test_the_rate_is_that_of_the_last_half_minute():
-    """Six records in the first second of thirty are 0.2 a second; once that second is longer ago, nothing moves."""
+    """The rate is the mean of the last 30 seconds, or of the time since the start if that is shorter."""
     made = cluster()
     idle = [lambda: None] * 31
     arrival = [lambda: made.commit("replay", FIRST, 10), lambda: made.commit("replay", SECOND, 10)]
@@ -75,7 +75,7 @@ def test_the_rate_is_that_of_the_last_half_minute():
 
 
 def test_nothing_moves_has_no_time_left():
-    """Where nobody consumes no time is foretold, and watching ends when its time is over, exit 3."""
+    """Without progress no time left is shown, and watching ends at its time-out: exit 3."""
     seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
         watch(cluster(), "replay", SPANS, FakeClock(), seen.append, timeout=3)
@@ -88,17 +88,17 @@ def test_nothing_moves_has_no_time_left():
 
 
 def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
-    """The last look is at the end of the time, not a whole second later; what has been reached is not left."""
+    """The last observation is exactly at the time-out; partitions that have reached their end do not count as left."""
     made, seen = cluster(), list[WatchProgress]()
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
-    clock.slept = 1_000.0  # a clock begins anywhere
+    clock.slept = 1_000.0  # because a clock may begin at any value
     with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
         watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
     assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
 
 
 def test_a_tail_without_records_is_reached():
-    """A consumer that commits record by record never commits past a marker: no record is left, so it has arrived."""
+    """A partition with only control or aborted records left is at its end: a consumer may not commit past them."""
     made = cluster()
     made.transact("t", 0, 2, commit=False)
     spans = {FIRST: range(2, 13)}
@@ -109,7 +109,7 @@ def test_a_tail_without_records_is_reached():
 
 
 def test_a_tail_is_looked_into_now_and_then_only():
-    """Every ten seconds while it stands still, and never while it moves."""
+    """Records at the offset are read every ten seconds while it stands still, and never while it moves."""
 
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
@@ -130,7 +130,7 @@ def test_a_tail_is_looked_into_now_and_then_only():
 
 
 def test_what_retention_has_deleted_comes_no_more():
-    """Records below the log's start are not left: a partition whose span is deleted is reached."""
+    """Records below the log start offset are not left: a partition whose span is deleted has reached its end."""
     made = cluster()
     made.delete_records("t", 0, 10)
     made.delete_records("t", 1, 7)
@@ -138,7 +138,7 @@ def test_what_retention_has_deleted_comes_no_more():
 
 
 def test_without_read_on_the_topic_offsets_alone_are_compared():
-    """A principal that may not look into the log is told so once the watch ends; offsets decide as before."""
+    """Without Read on the topic only offsets are compared, and a remark says so."""
 
     class Closed(InMemoryCluster):
         def first_records(self, spans):
@@ -158,7 +158,7 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
 
 
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
-    """Its committed offset is known all the same; a topic that is gone can't be reached."""
+    """A partition without a leader still has a committed offset and is waited for; a deleted topic is an error."""
     made = cluster()
     made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
@@ -176,7 +176,7 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
 
 
 def test_a_group_that_is_not_there_or_goes_is_not_found():
-    """A mistyped group, and one that is deleted meanwhile."""
+    """A mistyped group is not found, and neither is one that is deleted while it is watched."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
@@ -186,7 +186,7 @@ def test_a_group_that_is_not_there_or_goes_is_not_found():
 
 @pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
 def test_too_many_topics_are_shown_as_one(topics, shown):
-    """Each topic and the sum, while they fit; one topic is its own sum."""
+    """Up to 20 topics are shown each with a sum; more are shown as the sum only, and one topic needs no sum."""
     made = InMemoryCluster()
     for number in range(topics):
         made.create_topic(f"t{number}", 1)
@@ -200,7 +200,7 @@ def test_too_many_topics_are_shown_as_one(topics, shown):
 
 
 def test_goals_are_the_groups_rows_or_those_of_nobody():
-    """A snapshot or a split has the group's own rows; a rewind's belong to no group yet."""
+    """The goals are the group's own rows; rows without a group, as from a rewind, count if it has none."""
     of_group = row(group="replay", offset=3, log_end_offset=9)
     of_nobody = row(group=None, offset=4, log_end_offset=9)
     unset = row(group=None, partition=1, offset=None, log_end_offset=9)

@@ -1,4 +1,4 @@
-"""Rollback and hand-back undo what was applied, whatever was there before."""
+"""Rollback and hand-back undo a write, whatever the groups had committed before."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def carry_out(made: InMemoryCluster, plan) -> Execution:
 @given(old=OFFSETS.filter(bool), new=OFFSETS)
 @settings(deadline=None)
 def test_rollback_undoes_apply(old, new):
-    """Whatever the new group had committed before, rollback brings exactly that back, and again changes nothing."""
+    """A rollback restores exactly what the target had committed before; a second one changes nothing."""
     made = cluster(old=old, new=new)
     before = made.committed("new", PARTITIONS)
     receipt = migrate(made)
@@ -75,7 +75,7 @@ def test_rollback_undoes_apply(old, new):
 @given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
 @settings(deadline=None)
 def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
-    """Every partition that the new group went on with is handed back at its offset; none is moved back."""
+    """The source group gets the target's committed offset of each handed-over partition; none is moved back."""
     made = cluster(old=old)
     receipt = migrate(made)
     for partition in old:
@@ -92,7 +92,7 @@ def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
 @given(old=OFFSETS.filter(bool))
 @settings(deadline=None)
 def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
-    """The moved partitions leave the old group; other topics stay."""
+    """The offsets of handed-over partitions are deleted from the source group; those of other topics stay."""
     made = cluster(old=old)
     made.create_topic("other", 1)
     receipt = migrate(made)
@@ -102,7 +102,7 @@ def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
 
 
 def test_a_run_that_resumes_keeps_the_pre_image(monkeypatch):
-    """The second run's receipt has the first one's pre-image, and confirms what it finds in place without writing."""
+    """A resumed run keeps ``before`` of the first one, and confirms an offset that is in place without writing it."""
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
@@ -121,7 +121,7 @@ def test_a_run_that_resumes_keeps_the_pre_image(monkeypatch):
 
 
 def test_ways_back_are_refused_where_they_would_repeat_records():
-    """A new group that moved on is not rolled back, and one that stands behind keeps the old group's offsets."""
+    """A target that has moved on is not rolled back; with a target behind it, the source keeps its offsets."""
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)

@@ -1,4 +1,4 @@
-"""Ways back of which a part is done, refused, gone or new: cases that a mutation run found no test for."""
+"""Ways back that are partly done, refused or deleted: cases that a mutation run found untested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = FakeClock().now()
 
 @pytest.fixture
 def cluster() -> InMemoryCluster:
-    """Group ``old`` stands at 4 and 6 of ten records each, and at 1 of another topic."""
+    """Group ``old`` has committed 4 and 6 of ten records in ``t``, and 1 in another topic."""
     made = InMemoryCluster()
     made.create_topic("t", 2)
     made.create_topic("other", 1)
@@ -42,7 +42,7 @@ def cluster() -> InMemoryCluster:
 
 
 def handed_over(made: InMemoryCluster) -> Receipt:
-    """Hand topic ``t`` over to ``new``."""
+    """Hand topic ``t`` over to ``new``, and return the receipt."""
     taken = take_snapshot(made, ["old"], FakeClock()).keep({"topic": ["t"]})
     plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
     return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
@@ -58,7 +58,7 @@ def check(plan: Plan, name: str) -> Verdict:
     [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
 )
 def test_an_offset_is_restored_within_the_log_alone(cluster, start, end, verdict):
-    """Below its start or beyond its end a consumer would apply auto.offset.reset: the rollback is refused."""
+    """An offset outside the log is not restored, because a consumer would apply auto.offset.reset there: refused."""
     receipt = handed_over(cluster)
     cluster.delete_offsets("old", [FIRST])
     cluster.delete_records("t", 0, start)
@@ -71,7 +71,7 @@ def test_an_offset_is_restored_within_the_log_alone(cluster, start, end, verdict
 
 
 def test_what_was_never_sent_is_not_our_own_write():
-    """A refusal before the request leaves what is there somebody else's; one after it may be ours, once."""
+    """An entry refused before its request has no write of its own; one refused after it has, and has it once."""
     after = CommittedOffset(offset=5)
     change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
     entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
@@ -81,7 +81,7 @@ def test_what_was_never_sent_is_not_our_own_write():
 
 
 def test_a_hand_over_that_is_open_is_not_judged(cluster):
-    """One partition that nobody answered for: nothing can be concluded yet, and the command to run again is named."""
+    """A hand-over with an unknown outcome is undetermined, and the command to run again is named."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
@@ -90,7 +90,7 @@ def test_a_hand_over_that_is_open_is_not_judged(cluster):
 
 
 def test_all_of_the_last_hand_over_is_judged(cluster):
-    """Also what the broker refused of it: its partition was to be handed over."""
+    """A partition that the broker refused is judged, too, because it was meant to be handed over."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
@@ -99,7 +99,7 @@ def test_all_of_the_last_hand_over_is_judged(cluster):
 
 
 def test_a_hand_back_leaves_out_what_is_done_and_what_was_never_written(cluster):
-    """A partition that was handed back already, and one that the broker refused at the hand-over, are no part of it."""
+    """A hand-back omits partitions handed back already, and those refused at the hand-over."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
@@ -118,7 +118,7 @@ def test_a_hand_back_leaves_out_what_is_done_and_what_was_never_written(cluster)
 
 
 def test_a_partition_that_was_added_since_is_handed_back_too(cluster):
-    """The target went on with it: it is in the record afterwards, as handed back by the group that it came from."""
+    """A partition added since is handed back if the target has committed on it, and is recorded as handed back."""
     receipt = handed_over(cluster)
     cluster.add_partitions("t", 3)
     cluster.produce(ADDED.topic, ADDED.partition, 5)
@@ -133,7 +133,7 @@ def test_a_partition_that_was_added_since_is_handed_back_too(cluster):
 
 
 def test_a_resumed_rollback_keeps_what_it_has_done(cluster):
-    """Of an interrupted one the confirmed entries stay in the record, and the others are written."""
+    """A resumed rollback keeps the confirmed entries, and writes the others."""
     receipt = handed_over(cluster)
     begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
     one, other = begun.entries
@@ -149,7 +149,7 @@ def test_a_resumed_rollback_keeps_what_it_has_done(cluster):
 
 @pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
 def test_offsets_are_not_deleted_under_a_member_that_holds_their_topic(cluster, topic, verdict):
-    """A member of the source group on another topic is no obstacle."""
+    """A source group member on a topic refuses the deletion of its offsets; one on another topic does not."""
     receipt = handed_over(cluster)
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})
@@ -161,7 +161,7 @@ def test_offsets_are_not_deleted_under_a_member_that_holds_their_topic(cluster, 
 
 
 def test_a_run_that_handed_over_nothing_has_nothing_to_give_back(cluster):
-    """The error says so, whichever way back it is."""
+    """Hand-back and delete-offsets of a run that wrote nothing are refused, and the error says so."""
     (execution,) = handed_over(cluster).executions
     refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):

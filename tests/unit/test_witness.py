@@ -1,4 +1,4 @@
-"""The second client's process: replaced once, and never believed about another question."""
+"""The second client's process: it is replaced once, and its answer never counts for another question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 class Child:
-    """A child that gives the answers that are scripted for all children together; None is silence."""
+    """A child process with answers from a script that all children share; None is no answer."""
 
     script: list[object]
     asked: list[str]
@@ -30,7 +30,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """The class of the children, with empty scripts."""
+    """The class of the children, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
     monkeypatch.setattr(witness, "_Child", Child)
     return Child
@@ -41,7 +41,7 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 
 
 def test_a_child_that_says_nothing_is_replaced_once(children):
-    """Silence ends the child; a new one is asked the same, without the client that may end it."""
+    """A child without an answer is ended; a new one gets the question as ``committed_alone``."""
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
     found = witness.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
     assert found is not None
@@ -51,7 +51,7 @@ def test_a_child_that_says_nothing_is_replaced_once(children):
 
 
 def test_after_two_silences_no_child_is_left_whose_late_answer_could_be_taken(children):
-    """The second child is ended as well, so that the next question gets its own answer."""
+    """A second silent child is ended, too, so that the next question does not get its late answer."""
     children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
     asked = witness.SecondClient(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
@@ -63,14 +63,14 @@ def test_after_two_silences_no_child_is_left_whose_late_answer_could_be_taken(ch
 
 
 def test_what_the_child_says_went_wrong_is_said(children):
-    """An error of librdkafka is not an answer."""
+    """An error from librdkafka is raised with its text."""
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
         witness.SecondClient(CONFIG).committed("g", ASKED)
 
 
 def test_an_error_of_one_group_is_not_that_of_the_others(children):
-    """Each group has its own answer, or why it has none."""
+    """Each group gets its own answer or its own error."""
     children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
     found = witness.SecondClient(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
     assert "broken pipe" in str(found["a"])

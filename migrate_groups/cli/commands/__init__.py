@@ -1,1 +1,1 @@
-"""The commands, one module a group of them."""
+"""The commands, one module for each group of related commands."""

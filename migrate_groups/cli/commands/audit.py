@@ -1,4 +1,4 @@
-"""The hand-over proved from the log of the offsets topic, or the history of all groups shown: audit."""
+"""The command that reads the log of the offsets topic, to prove a hand-over or to show the history of groups: audit."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _asked(
 
 
 def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
-    """Raise `Undetermined` where a run has left no fence: its own writes may lie before the first one."""
+    """Raise `Undetermined` if a run left no fence, because its writes may lie before the first fence."""
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(
@@ -135,10 +135,10 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
 
 
 def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
-    """Return each group, its partition of the offsets topic, and from where on it counts there.
+    """Return each group, its partition of the offsets topic, and the fence: the offset from which its records count.
 
-    An old group from the last run's fence on, since that run has read its offsets anew; a new one from the first one's,
-    since it may have been written to by then.
+    For a source group it is the last run's fence, because that run read its offsets again. For a target group it is the
+    first run's fence, because each run may have written to it.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -176,7 +176,7 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
 
 
 def _fenced(groups: list[Group]) -> dict[int, int]:
-    """Return the partitions of the log that these groups are in, and from where on each of them counts."""
+    """Return the partitions of the log that hold these groups, each with the lowest fence of its groups."""
     starts: dict[int, int] = {}
     for _, number, fence in groups:
         starts[number] = min(fence, starts.get(number, fence))
@@ -187,7 +187,10 @@ def _fenced(groups: list[Group]) -> dict[int, int]:
 def _open_log(
     connection: Connection, cluster_id: str, partitions: int
 ) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield readers of this cluster, and of its log of so many partitions. Raises `UsageError` and `Undetermined`."""
+    """Yield readers of the cluster and of its offsets topic.
+
+    Raises `UsageError` if it is another cluster, `Undetermined` if the topic has another number of partitions now.
+    """
     with open_offsets_topic(connection) as (reader, topic):
         if reader.cluster_id() != cluster_id:
             raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
@@ -209,7 +212,7 @@ def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
 
 
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
-    """Return the rows of `spark.audit.HANDED_OVER`."""
+    """Return the rows of `spark.offsets_topic.audit.HANDED_OVER`."""
     return [
         (
             change.source_group,

@@ -1,4 +1,4 @@
-"""Lag over time and who committed when, of all groups, from the log of the offsets topic: audit --history."""
+"""The history of groups from the log of the offsets topic, lag over time and clients: audit --history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLE, _PAGE = "history.parquet", "history.html"
 
 
 class HistoryRequest(NamedTuple):
-    """What the history is to be of: these groups (none: all), at moments so far apart; where log and outcome go."""
+    """The groups of the history (empty: all), the time between its moments, and the folders for log and outcome."""
 
     groups: list[str]
     every: timedelta
@@ -37,7 +37,7 @@ class HistoryRequest(NamedTuple):
 
 
 def write_history(connection: Connection, asked: HistoryRequest, output_format: Literal["table", "json"]) -> None:
-    """Bring the landed log up to now, write table and page to a new folder, and show the groups."""
+    """Extend the landed log up to now, write table and page to a new folder, and show the groups."""
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
 
@@ -54,7 +54,7 @@ def write_history(connection: Connection, asked: HistoryRequest, output_format: 
 
 @contextmanager
 def _new_folder(out: Path) -> Iterator[None]:
-    """Make a folder, and take it away again where what is to go into it fails. Raises `InvalidInput`."""
+    """Make a folder, and delete it again if the block fails. Raises `InvalidInput` if it can't be made."""
     try:
         out.mkdir()
     except OSError as error:

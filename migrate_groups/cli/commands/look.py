@@ -1,4 +1,4 @@
-"""Commands that look at a cluster and write nothing to it: snapshot, describe, verify."""
+"""Commands that read from a cluster and write nothing to it: snapshot, describe, verify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole cut-over in one command: migrate."""
+"""The command that does the whole cut-over: migrate."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def migrate(
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """
-    # Arrow's own pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). It is chosen at
-    # pyarrow's import.
+    # Arrow's own memory pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). The variable
+    # is set here, because pyarrow reads it when it is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml

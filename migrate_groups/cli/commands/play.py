@@ -1,4 +1,4 @@
-"""Commands to play with: sandbox, demo."""
+"""Commands that run a real Kafka on this machine: sandbox, demo."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sandbox(
     from migrate_groups.sandbox.broker import start_sandbox
 
     talk(f"starting Kafka {jars.version} (the very first start takes some seconds more)")
-    # This server is stopped with Ctrl-C: from here on that is its end and no failure.
+    # Ctrl-C is the way to stop this server, so from here on it is not a failure.
     with start_sandbox(jars, java=java, brokers=brokers) as kafka, suppress(KeyboardInterrupt):
         for node in kafka.nodes if brokers > 1 else ():
             talk(f"broker {node.node_id} is {node.bootstrap_servers}, process {node.pid}")
@@ -69,7 +69,7 @@ def sandbox(
 
 
 def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[KafkaJars, Java]:
-    """Return Kafka's jars and a Java for them; the jars are fetched, visibly, if this user has none yet."""
+    """Return Kafka's jars and a Java for them; fetch the jars, with visible progress, if this user has none yet."""
     from migrate_groups.sandbox.jars import fetch_jars, jars_of_distribution, user_cache
     from migrate_groups.sandbox.java import find_java
 
@@ -113,7 +113,7 @@ def demo(
 
 
 def _empty_folder(folder: Path) -> None:
-    """Make the folder anew; one that an earlier demo made is replaced, any other is left alone."""
+    """Make a new folder; replace one that an earlier demo made. Raises `UsageError` if any other exists."""
     marker = folder / "made-by-migrate-groups-demo"
     if folder.exists() and not marker.exists():
         raise UsageError(f"{folder} exists and is not an earlier demo's; name another folder with --output")

@@ -1,4 +1,4 @@
-"""Commands that prove what happened: reconcile."""
+"""The command that compares offsets and lag before and after a hand-over: reconcile."""
 
 from __future__ import annotations
 

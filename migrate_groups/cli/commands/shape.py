@@ -1,4 +1,4 @@
-"""Pure commands, table in and table out: filter, split, export."""
+"""Commands that make one table from another, without a cluster: filter, split, export."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def export(file: options.InputFile, *, output: options.CsvOutput, force: options
 
 
 def _as_flags(reviewed: WriteOptions) -> str:
-    """Return what gives `apply` the options that are not the default ones."""
+    """Return advice on how to pass the options that are not defaults to `apply`."""
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
     advice, flags = [], []
@@ -129,7 +129,7 @@ def _as_flags(reviewed: WriteOptions) -> str:
 def _spec(
     path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]
 ) -> tuple[SplitSpec, WriteOptions]:
-    """Return the split, and the options of its write that the spec holds."""
+    """Return the split, and the write options of the spec; the defaults without a spec."""
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.selection import TopicPattern
     from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -151,6 +151,6 @@ def _spec(
         if not equals or not group or not topics:
             raise UsageError(f"--to {each!r}; expected GROUP=TOPICS, such as billing='invoices,payments.*'")
         targets.append(SplitTarget(group=group, topics=tuple(TopicPattern(topic) for topic in topics.split(","))))
-    source = groups[0] or "no group"  # a rewind's offsets belong to none yet
+    source = groups[0] or "no group"  # the rows of a rewind have no group yet
     stays = tuple(TopicPattern(topic) for topic in stay or [])
     return SplitSpec(source=source, targets=tuple(targets), stay=stays), WriteOptions()

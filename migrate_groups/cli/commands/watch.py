@@ -100,7 +100,7 @@ def delete(
         if not yes:
             if not confirm(f"Delete group {group}?"):
                 raise Refused("the answer was no; nothing was deleted")
-            what_would_go(writer, group, SystemClock())  # somebody may have joined during the question
+            what_would_go(writer, group, SystemClock())  # a member may have joined during the question
         person.writing(f"group {group} may be gone: migrate-groups describe {shlex.quote(group)} tells")
         delete_group(writer, group)
     show(f"deleted: {group}")

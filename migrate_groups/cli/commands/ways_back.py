@@ -1,4 +1,4 @@
-"""Commands that go back, or tidy up after: rollback, hand-back, delete-offsets."""
+"""Commands that revert a hand-over, or clean up after it: rollback, hand-back, delete-offsets."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def delete_offsets(
 def _go(
     receipt: Path, verb: Verb, connection: Connection, *, dry_run: bool, yes: bool, wait: float = 0.0
 ) -> Receipt | None:
-    """Show the plan of a verb, and unless it is a dry run carry it out.
+    """Show the plan of a verb, and carry it out unless it is a dry run.
 
-    Returns the record of the run with the execution, None where nothing was written.
+    Returns the receipt with the execution; None if nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -1,1 +1,1 @@
-"""What a run leaves on disk: plan, receipt, baseline, fence."""
+"""The files of a run: plan, receipt, baseline, fence."""

@@ -1,4 +1,4 @@
-"""One change of a plan as JSON: a line of a plan's file, and of a receipt's."""
+"""One change of a plan as JSON: one line in the file of a plan or a receipt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class CommittedJson(Strict, frozen=True):
-    """A committed offset; null in place of it where nothing is committed."""
+    """A committed offset. A field that holds one is null if the group has no committed offset."""
 
     offset: Int64
     leader_epoch: Int32 | None
@@ -25,7 +25,7 @@ class CommittedJson(Strict, frozen=True):
 
 
 class ChangeJson(Strict, frozen=True):
-    """A change. ``action`` says what it does to a reader of the file; it follows from ``before`` and ``after``."""
+    """A change. ``action`` follows from ``before`` and ``after``; it is there for people who read the file."""
 
     action: Action
     source_group: Name | None
@@ -42,9 +42,10 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Commit
 
 
 def cells(change: Change) -> _Cells:
-    """Return the values of a `ChangeJson`, in their order.
+    """Return the values for the fields of a `ChangeJson`, in the order of the fields.
 
-    Committed offsets are as they are: msgspec writes them by the fields of `CommittedJson`.
+    Committed offsets are not converted, because msgspec encodes a `CommittedOffset` with the same fields as
+    `CommittedJson`.
     """
     return (  # type: ignore[return-value]
         change.action,
@@ -59,7 +60,7 @@ def cells(change: Change) -> _Cells:
 
 
 def value(found: ChangeJson) -> Change:
-    """Return the change in JSON."""
+    """Return the change that a `ChangeJson` holds."""
     return Change(
         source_group=found.source_group,
         group=found.group,
@@ -72,7 +73,7 @@ def value(found: ChangeJson) -> Change:
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:
-    """Return the committed offset in JSON."""
+    """Return the committed offset that a `CommittedJson` holds, or None for null."""
     if found is None:
         return None
     return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

@@ -1,4 +1,4 @@
-"""What a reconciliation compares: files that were named, or those of a run directory."""
+"""Find the files that a reconciliation compares: those that are named, or those of a run directory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.snapshot import Row
 
-# What a row takes in a file, at the least: measured 13 bytes as Parquet and 116 as CSV.
+# Lower bounds of the size of a row (measured: 13 bytes in Parquet, 116 in CSV), so that `rows` errs on the high side.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Paths of both sides; planned: what a plan set where nothing was committed, as rows of Spark's ``PLANNED``."""
+    """The paths of both sides.
+
+    planned: the offsets that the plan set where the source group had no committed offset, as rows of
+    `spark.reconciliation.reconcile.PLANNED`.
+    """
 
     before: Sequence[str]
     after: Sequence[str]
@@ -30,7 +34,7 @@ class Compared:
 
     @property
     def rows(self) -> float:
-        """About how many there are; of a folder, a glob or a remote file nobody knows, and they may be endless."""
+        """An estimate of the number of rows, on the high side; infinite for a folder, a glob or a remote file."""
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
             return math.inf
@@ -38,10 +42,12 @@ class Compared:
 
 
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
-    """Return what to compare; the first of ``before`` may be a run directory, which has all that is needed.
+    """Return what to compare. ``before`` may be one run directory, which has both sides and the split.
 
-    Raises `UsageError` where a side is missing, or named beside a run directory; `InvalidInput` where the directory is
-    damaged or incomplete; `Refused` and `Undetermined` where there is nothing to judge of its run.
+    has_spec: a split spec was given.
+
+    Raises `UsageError` if a side is missing, or if another BEFORE or a spec is given with a run directory;
+    `InvalidInput` if the directory is damaged or incomplete; `Refused` and `Undetermined` as `Receipt.to_judge`.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):

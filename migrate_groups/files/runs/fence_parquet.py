@@ -1,4 +1,4 @@
-"""Fences as Parquet: one row for each partition of the offsets topic and each run, the latest run last."""
+"""Fences as Parquet: for each run one row per partition of ``__consumer_offsets``, the latest run last."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, the earliest first; none where there is no file. Raises `InvalidInput`."""
+    """Return the fences in a file, the earliest first; an empty list if there is no file. Raises `InvalidInput`."""
     if status(path) is None:
         return []
     table = read_table(read_bytes(path), str(path))
@@ -37,7 +37,7 @@ def load(path: Path) -> list[Fence]:
 
 
 def save(fences: list[Fence], path: Path) -> None:
-    """Write the fences; a file that is there is replaced. Raises `InvalidInput`."""
+    """Write the fences to a file, which is replaced if it exists. Raises `InvalidInput`."""
     rows = [(fence.cluster_id, fence.taken_at, *end) for fence in fences for end in sorted(fence.ends.items())]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

@@ -1,7 +1,7 @@
-"""The landed log: raw records of the offsets topic as Parquet files in a folder, which a later run adds to.
+"""The landed log: raw records of ``__consumer_offsets`` as Parquet files in a folder, to which later runs add files.
 
-Each file says in its own metadata how far all files together have come, so a folder is never behind its files, and a
-run that was killed goes on after the last file.
+The metadata of each file holds the start and end offsets of all files up to it. No other file records them, so they
+can't disagree with the records, and the run after a killed one resumes after the last file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ SCHEMA = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
-"""A record's partition and offset in the offsets topic, when it was written, ``record``, ``control`` or ``aborted``,
-and its bytes."""
+"""The columns: the partition and offset of a record in the offsets topic, the time when it was written, its kind
+(``record``, ``control`` or ``aborted``), and the bytes of its key and value."""
 
 _METADATA = b"migrate-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedLog:
-    """What a folder holds: the log of some partitions of one cluster's offsets topic, by start and end offset."""
+    """The content of a folder: for each partition of one cluster's offsets topic the start and end offset it holds."""
 
     folder: Path
     cluster_id: str
@@ -46,10 +46,9 @@ class LandedLog:
 
     @staticmethod
     def opened(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> LandedLog:
-        """Return the log in a folder, which is made where there is none, to be read from these offsets on.
+        """Return the log in a folder, with these partitions and start offsets. Make the folder if it does not exist.
 
-        Raises `InvalidInput` where the folder holds anything else, a file that can't be read, or the log of another
-        cluster or from elsewhere.
+        Raises `InvalidInput` if the log there has another start offset for one of the partitions, and as `kept`.
         """
         found = LandedLog.kept(folder, cluster_id)
         for number, start in starts.items():
@@ -59,7 +58,11 @@ class LandedLog:
 
     @staticmethod
     def kept(folder: Path, cluster_id: str) -> LandedLog:
-        """Return the log in a folder as it is, which is made, and empty, where there is none. Raises as `opened`."""
+        """Return the log in a folder. Make the folder if it does not exist; the log is then empty.
+
+        Raises `InvalidInput` if a Parquet file there can't be read or is not part of a landed log, if the log is of
+        another cluster, or if the folder can't be used.
+        """
         try:
             folder.mkdir(exist_ok=True)
             files = sorted(folder.glob("*.parquet"))
@@ -73,11 +76,11 @@ class LandedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_more(self, starts: Mapping[int, int]) -> LandedLog:
-        """Return the log with further partitions, to be read from these offsets on; those that it has stay."""
+        """Return the log with further partitions that start at these offsets; partitions that it has already stay."""
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> LandedLog:
-        """Write one more file, with these rows of `SCHEMA`, and return the log, which reaches these ends now."""
+        """Write these rows of `SCHEMA` to one more file, and return the log with these new end offsets."""
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
         state = {
             "cluster_id": self.cluster_id,

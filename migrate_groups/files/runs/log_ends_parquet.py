@@ -1,4 +1,4 @@
-"""Where logs ended at moments, as a Parquet file that Spark reads."""
+"""Log end offsets of partitions at several times, as a Parquet file that Spark reads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCHEMA = pa.schema(
         pa.field("log_end_offset", pa.int64()),
     ]
 )
-"""The columns of `spark.history.LOG_ENDS`."""
+"""The columns of `spark.offsets_topic.history.LOG_ENDS`."""
 
 _ROWS = 100_000
 
 
 def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
-    """Write rows of `SCHEMA`, however many, to a file."""
+    """Write rows of `SCHEMA` to a file, 100,000 at a time, so that memory does not grow with their number."""
     with pq.ParquetWriter(path, SCHEMA, write_page_checksum=True) as writer:
         for piece in _pieces(iter(rows)):
             columns = zip(*piece, strict=True)

@@ -1,4 +1,4 @@
-"""Plans as JSON: what a reviewer approves, with the rows that it was made from, so that it can be made again."""
+"""Plans as JSON: the plan that a reviewer approves, with the rows from which it can be made again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A saved plan, and the rows that it was made from: each names the group that it is written to."""
+    """A saved plan, and the rows that it was made from. Each row names the target group."""
 
     plan: Plan
     rows: Snapshot
@@ -38,7 +38,7 @@ class _Check(strict_json.Strict, frozen=True):
 
 
 def _row_type() -> type[msgspec.Struct]:
-    """Return the type of a row: an object with the columns of a snapshot, each of which names its group."""
+    """Return the type of a row: an object with the columns of a snapshot, in which ``group`` is never null."""
     kinds: dict[Kind, Any] = {
         Kind.NAME: Name,
         Kind.TOPIC: Topic,
@@ -69,7 +69,7 @@ class _Plan(strict_json.Document, frozen=True, kw_only=True):
 
 
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
-    """Return the bytes of the plan's file; ``rows`` are those that it was made from."""
+    """Return the bytes of the plan's file; ``rows`` are the rows that the plan was made from."""
     return strict_json.encode(
         _Plan(
             schema=SCHEMA,
@@ -87,7 +87,7 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
 
 
 def load(path: Path) -> PlanFile:
-    """Return the plan in a file. Raises `InvalidInput` for anything that `to_bytes` did not write."""
+    """Return the plan in a file. Raises `InvalidInput` for any content that `to_bytes` did not write."""
     return read(read_bytes(path), str(path))
 
 

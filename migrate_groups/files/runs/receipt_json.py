@@ -1,4 +1,4 @@
-"""Receipts as JSON: the record of a run, which ways back, resumed runs and people read."""
+"""Receipts as JSON: the record of a run. Rollback, hand-back, delete-offsets, resumed runs and people read it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA_VERSION = 3
 
 
 class _Deed(strict_json.Strict, frozen=True):
-    """One write, without its entries, which name it by its number."""
+    """One execution without its entries: each entry refers to its execution by number."""
 
     number: Int32
     verb: Verb
@@ -66,7 +66,7 @@ def to_bytes(receipt: Receipt) -> bytes:
 
 
 def load(path: Path) -> Receipt:
-    """Return the receipt in a file. Raises `InvalidInput` for anything that `to_bytes` did not write."""
+    """Return the receipt in a file. Raises `InvalidInput` for any content that `to_bytes` did not write."""
     return read(read_bytes(path), str(path))
 
 

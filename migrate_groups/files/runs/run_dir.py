@@ -1,4 +1,4 @@
-"""The folder of one migration: everything that a review, a way back or a proof needs later."""
+"""The run directory: the files of one migration for review, rollback, hand-back, reconcile and audit."""
 
 from __future__ import annotations
 
@@ -22,72 +22,72 @@ from migrate_groups.text import some
 class RunDir:
     """The files of a run.
 
-    ``baseline.parquet`` (the source group before the wait), ``spec.toml``, ``before.parquet`` (the group when it had
-    stopped), ``split.parquet`` (the same rows under their new groups), ``fence.parquet`` (how far the offsets topic had
-    been written then), ``plan.json``, ``offsets.csv`` (for Kafka's own tool), ``receipt.json``, and ``after.parquet``
-    (the new groups once all was written and read back).
+    ``baseline.parquet`` (the source group before it stopped), ``spec.toml``, ``before.parquet`` (the source group after
+    it stopped), ``split.parquet`` (the same rows under their target groups), ``fence.parquet`` (the log end offsets of
+    ``__consumer_offsets`` at that time), ``plan.json``, ``offsets.csv`` (for ``kafka-consumer-groups``),
+    ``receipt.json``, and ``after.parquet`` (the target groups after all was written and read back).
     """
 
     folder: Path
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInput` where nobody can look into the folder: then of all that is in it nothing can be said."""
+        """Raise `InvalidInput` if the folder can't be searched, because no file in it can be read then."""
         status(self.receipt)
 
     @staticmethod
     def beside(spec: Path) -> RunDir:
-        """Return the folder that belongs to a spec: ``<SPEC>.run`` beside it."""
+        """Return the run directory of a split spec: ``<SPEC>.run`` beside it."""
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     @property
     def receipt(self) -> Path:
-        """The receipt."""
+        """The path of the receipt."""
         return self.folder / "receipt.json"
 
     @property
     def spec(self) -> Path:
-        """The spec that was written from."""
+        """The split spec of the write."""
         return self.folder / "spec.toml"
 
     @property
     def baseline(self) -> Path:
-        """The source group's snapshot from before the wait, or from when it was first seen stopped."""
+        """The snapshot of the source group from before the wait, replaced when the group is first seen stopped."""
         return self.folder / "baseline.parquet"
 
     @property
     def before(self) -> Path:
-        """The old group's snapshot from when it had stopped."""
+        """The snapshot of the source group after it stopped."""
         return self.folder / "before.parquet"
 
     @property
     def split(self) -> Path:
-        """The rows of `before` under their new groups."""
+        """The rows of `before` under their target groups."""
         return self.folder / "split.parquet"
 
     @property
     def after(self) -> Path:
-        """The new groups' snapshot from right after the write."""
+        """The snapshot of the target groups right after the write."""
         return self.folder / "after.parquet"
 
     @property
     def plan(self) -> Path:
-        """The plan that was written."""
+        """The plan of the write."""
         return self.folder / "plan.json"
 
     @property
     def offsets(self) -> Path:
-        """The offsets that were written, for Kafka's own tool."""
+        """The offsets of the write, as ``kafka-consumer-groups --reset-offsets --from-file`` reads them."""
         return self.folder / "offsets.csv"
 
     @property
     def fence(self) -> Path:
-        """The offsets topic's ends from just before each run's snapshot."""
+        """The log end offsets of ``__consumer_offsets`` from just before the snapshot of each run."""
         return self.folder / "fence.parquet"
 
     def make(self) -> None:
         """Make the folder.
 
-        Raises `InvalidInput` where it can't be made, or contains files of something else that would be replaced.
+        Raises `InvalidInput` if it can't be made, or if it contains files of something else that `save` would replace.
         """
         self._check_kept()
         try:
@@ -96,9 +96,10 @@ class RunDir:
             raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
 
     def save(self, spec: bytes, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
-        """Write what the write was made from, and what it came to; without that, what an earlier one left goes.
+        """Save what the write was made from, and the snapshot ``after`` it.
 
-        ``spec``: the file's bytes as they were loaded, whatever has become of it since.
+        If ``after`` is None, remove the one of an earlier run. ``spec`` is the bytes of the file as they were loaded,
+        because the file may have been edited since.
         """
         named = Snapshot.of_rows(rows)
         write_whole(self.spec, lambda file: file.write(spec), replace=True)
@@ -114,21 +115,24 @@ class RunDir:
             tables.save(after, self.after, replace=True)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
-        """Write the baseline: where the group's commits expire during the wait, nothing else holds them."""
+        """Write the baseline, because nothing else holds the committed offsets if they expire during the wait."""
         tables.save(Snapshot.of_rows(rows), self.baseline, replace=True)
 
     def load_baseline(self, group: str) -> Snapshot | None:
-        """Return the baseline that a run before this one left of a group, None where there is none."""
+        """Return the baseline of a group that an earlier run left, or None if there is none for this group."""
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
     def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
-        """Write this run's fence, after those of the runs that it resumes; None: nobody can tell any more."""
+        """Write the fence of this run, after the fences of the runs that it resumes.
+
+        If ``fence`` is None, write no fence at all, because `audit` can't prove the hand-over without this one.
+        """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, fence] if fence else [], self.fence)
 
     def _check_kept(self) -> None:
-        """Raise `InvalidInput` where what `save` replaces is not what a run before this one has left."""
+        """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace one."""
         kept = (self.spec, self.before, self.split, self.plan, self.offsets, self.after)
         there = [path for path in kept if status(path, follow=False)]
         if there and not any(self.folder.glob("receipt.*json")):
@@ -139,11 +143,12 @@ class RunDir:
             )
         for path in [*there, self.fence] if self.folder.is_dir() else []:
             check_writable(path, replace=True)
-        fence_parquet.load(self.fence)  # a run that was killed may have left it without a receipt
+        # A killed run may leave a fence and no receipt, so only a file that is not a fence is refused.
+        fence_parquet.load(self.fence)
 
 
 def _for_kafkas_tool(rows: Snapshot) -> bytes | None:
-    """Return the offsets as Kafka's own tool takes them, None where it could not read the name of a group."""
+    """Return the file for ``kafka-consumer-groups``, or None if a group has a name that the tool can't read from it."""
     try:
         return reset_csv.to_bytes(rows)[0]
     except InvalidInput:
@@ -151,5 +156,5 @@ def _for_kafkas_tool(rows: Snapshot) -> bytes | None:
 
 
 def receipt_in(path: Path) -> Path:
-    """Return the receipt that a path means: the file itself, or the one in a run directory. Raises `InvalidInput`."""
+    """Return the path of a receipt, given the receipt or its run directory. Raises as `is_folder`."""
     return RunDir(path).receipt if is_folder(path) else path

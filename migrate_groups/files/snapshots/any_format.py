@@ -1,4 +1,4 @@
-"""Load and save the table that every verb takes and gives: the extension picks the format, ``-`` is a stream."""
+"""Load and save snapshots as CSV or Parquet. The extension of a file decides the format."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _PARQUET_MAGIC = b"PAR1"
 
 
 def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
-    """Return the snapshot in a file, or in ``stream`` where it is given: CSV with a header, Parquet, or a reset file.
+    """Return the snapshot in a file, or in ``stream`` if that is given: CSV with a header, Parquet, or a reset file.
 
-    A stream's format is told by its first bytes. Raises `InvalidInput`.
+    A reset file is the CSV of ``kafka-consumer-groups``, without a header. A file is Parquet by its extension, a stream
+    by its first bytes. Raises `InvalidInput`.
     """
     name = "standard input" if stream else str(path)
     data = stream.read() if stream else read_bytes(path)
@@ -33,13 +34,13 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
 
 
 def check_extension(path: Path) -> None:
-    """Raise `UsageError` where the extension picks no format to write."""
+    """Raise `UsageError` if the extension is neither .csv nor .parquet."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"{path}: the extension picks the format; expected .csv or .parquet")
 
 
 def save(snapshot: Snapshot, path: Path, *, replace: bool = False) -> None:
-    """Write the snapshot in the format that the extension picks. Raises `UsageError` or `InvalidInput`."""
+    """Write the snapshot in the format of the extension. Raises as `check_extension` and `write_whole`."""
     check_extension(path)
     if _is_parquet(path):
         write_whole(path, lambda file: snapshot_parquet.write(snapshot, file), replace=replace)
@@ -48,7 +49,7 @@ def save(snapshot: Snapshot, path: Path, *, replace: bool = False) -> None:
 
 
 def to_csv(snapshot: Snapshot) -> bytes:
-    """Return the snapshot as the bytes of a CSV file, for a pipe."""
+    """Return the bytes of the snapshot as a CSV file, to be written to a pipe."""
     buffer = io.BytesIO()
     snapshot_csv.write(snapshot, buffer)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What the columns of a snapshot file hold, CSV or Parquet."""
+"""The columns of a snapshot file, CSV or Parquet, with the rule for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULES = {column.name: rule(column) for column in (*schema.SNAPSHOT, schema.OLDES
 
 
 def check_names(present: Sequence[str], required: Collection[str], where: str) -> None:
-    """Raise `InvalidInput`, beginning with ``where``, for a column that is unknown, missing or there twice."""
+    """Raise `InvalidInput` if a column is unknown, missing or there twice. The message begins with ``where``."""
     unknown = [column for column in present if column not in RULES]
     missing = [column for column in required if column not in present]
     twice = {column for column in present if present.count(column) > 1}

@@ -15,12 +15,12 @@ from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
 
 
 def is_header(cells: list[str]) -> bool:
-    """Return whether a first row is meant as a snapshot's header: a reset file's partition is never ``partition``."""
+    """Return whether a first row is the header of a snapshot. In a reset file no partition is named ``partition``."""
     return "topic" in cells and "partition" in cells
 
 
 def read(data: bytes, name: str, header: list[str]) -> Snapshot:
-    """Return the snapshot in a CSV file. Raises `InvalidInput` naming line, column and what was expected."""
+    """Return the snapshot in a CSV file. Raises `InvalidInput`, which names line, column and expected value."""
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
     table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)
     for field in SCHEMA:
@@ -34,11 +34,11 @@ def read(data: bytes, name: str, header: list[str]) -> Snapshot:
 
 
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
-    """Write the snapshot; times as RFC 3339 with ``Z``, cells quoted only where they must be, formulas guarded."""
+    """Write the snapshot: times as RFC 3339 with ``Z``, texts escaped and guarded as `csv_text.guarded` does."""
     table = snapshot.table
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
-            # Most moments are the same: those that differ are written out, which is most of the time otherwise.
+            # Each distinct time is formatted once, because formatting every row would take most of the time.
             encoded = table[field.name].combine_chunks().dictionary_encode()
             different = pc.strftime(encoded.dictionary, format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(index, field.name, different.take(encoded.indices))

@@ -1,11 +1,12 @@
-r"""Strict CSV: every cell is read as text and validated before it is cast, since pyarrow's own typing takes too much.
+r"""Read and write CSV strictly: each cell is read as text and validated before it is cast.
 
-pyarrow would take ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
-(docs/kafka-behaviour.md#other-libraries). When a check fails, the file is scanned again with `csv`, so that the error
-names line, column and what was expected.
+pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
+(docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with `csv`, so that the error
+names the line, the column and the expected value.
 
-In a file with a header a NUL is *escaped* as ``\u0000``, and a cell that a spreadsheet would take for a formula is
-*guarded* by an apostrophe before it; so is one that only looks so, which makes reading the exact inverse of writing.
+In a file with a header a NUL is *escaped* as ``\u0000``. A cell that a spreadsheet would read as a formula is *guarded*
+by an apostrophe before it. A cell that looks escaped or guarded already is escaped or guarded again, so that reading is
+the exact inverse of writing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LARGEST_CELL = 16 * 1024 * 1024
 
 
 def first_row(data: bytes, name: str) -> list[str]:
-    """Return the cells of the first row. Raises `InvalidInput` where the data is no whole CSV file."""
+    """Return the cells of the first row. Raises `InvalidInput` if the data is not a complete CSV file."""
     if not data:
         raise InvalidInput(f"{name} is empty")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -47,9 +48,9 @@ def first_row(data: bytes, name: str) -> list[str]:
 def read_columns(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool
 ) -> pa.Table:
-    """Return the typed columns of a CSV file whose columns are ``present``, in that order.
+    """Return the typed columns of a CSV file; ``present`` names its columns in their order.
 
-    Raises `InvalidInput` naming line, column and what was expected.
+    Raises `InvalidInput`, which names the line, the column and the expected value.
     """
     try:
         raw = pa_csv.read_csv(
@@ -85,7 +86,7 @@ def read_columns(
 
 
 def guarded(table: pa.Table) -> pa.Table:
-    """Return the table with its texts escaped and guarded, for a file with a header."""
+    """Return the table with NULs escaped and formulas guarded, for a file with a header."""
     for index, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
             continue
@@ -101,13 +102,13 @@ def guarded(table: pa.Table) -> pa.Table:
 
 
 def write_rows(table: pa.Table, file: BinaryIO) -> None:
-    """Write the rows without a header; cells are quoted only in a table that needs it."""
+    """Write the rows without a header. Text cells are quoted only if a cell of the table needs quotes."""
     special = any(
         pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py()
         for column in table.columns
         if pa.types.is_string(column.type)
     )
-    # pyarrow's "needed" quotes every text of the table.
+    # "none" where it is enough, because pyarrow's "needed" quotes every text cell of the table.
     options = pa_csv.WriteOptions(include_header=False, quoting_style="needed" if special else "none")
     pa_csv.write_csv(table, file, options)
 
@@ -115,7 +116,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 def _explain(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
-    """Raise `InvalidInput` for the first cell that is wrong."""
+    """Raise `InvalidInput` for the first invalid line or cell; ``reason`` is used if none is found."""
     for index, (line, cells) in enumerate(_scan(data, name)):
         if has_header and index == 0:
             continue
@@ -131,7 +132,7 @@ def _explain(
 
 
 def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the number of its first line."""
+    """Yield the cells of each row with the number of its first line. Raises `InvalidInput`."""
     try:
         decoded = data.decode("utf-8")
     except UnicodeDecodeError as error:

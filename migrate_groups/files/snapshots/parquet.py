@@ -1,4 +1,4 @@
-"""Snapshots as Parquet: the same columns as the CSV, typed, for Spark and for large groups."""
+"""Snapshots as Parquet, for Spark and large groups: the same columns as in CSV, with types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 
 
 def read(data: bytes, name: str) -> Snapshot:
-    """Return the snapshot in a Parquet file. Raises `InvalidInput` naming column, row and what was expected."""
+    """Return the snapshot in a Parquet file. Raises `InvalidInput`, which names the column and the expected value."""
     table = read_table(data, name)
     check_names(table.column_names, COLUMNS, name)
     schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
@@ -26,7 +26,7 @@ def read(data: bytes, name: str) -> Snapshot:
 
 
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
-    """Write the snapshot."""
+    """Write the snapshot with page checksums."""
     write_table(snapshot.table, file)
 
 
@@ -36,5 +36,5 @@ def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:
     rule = RULES[field.name]
     index = rule.first_wrong(column)
     if index is not None:
-        found = column[index].cast(pa.string()).as_py()  # a moment may be none of Python's
+        found = column[index].cast(pa.string()).as_py()  # as text, because Python has no datetime for some times
         raise InvalidInput(f"{name}, row {index + 1}: {field.name} is {found!r:.60}; expected {rule.expected}")

@@ -1,7 +1,8 @@
-"""The files of ``kafka-consumer-groups --reset-offsets --from-file``: no header, three columns or four.
+"""Reset files: the CSV of ``kafka-consumer-groups --reset-offsets --from-file``, without a header.
 
-``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool takes a truncated
-row as offset 0 and the last of two duplicates (docs/kafka-behaviour.md#kafkas-own-tool): reading is strict here.
+The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool
+reads a truncated row as offset 0, and of two rows for a partition it uses the last
+(docs/kafka-behaviour.md#kafkas-own-tool). Both are errors here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _COLUMNS = tuple(_RULES)
 def read(data: bytes, name: str, columns: int) -> Snapshot:
     """Return the offsets in a reset file whose first row has this many columns.
 
-    They claim no source group, and are of no known cluster or moment. Raises `InvalidInput`.
+    The rows have no source group, cluster id or time. Raises `InvalidInput`.
     """
     if columns not in (3, 4):
         raise InvalidInput(
@@ -48,16 +49,17 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
 
 
 def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
-    """Return the file for Kafka's tool, and how many partitions have no commit and were left out.
+    """Return the bytes of the reset file, and the number of partitions left out because they have no committed offset.
 
-    Three columns where the snapshot has one group or none, four where it has several. Raises `InvalidInput` where
-    rows with and without a group are mixed, the snapshot holds several moments, or a group's name can't stand in it.
+    The file has four columns if the snapshot has several groups, otherwise three. Raises `InvalidInput` if only some
+    rows have a group, if the snapshot has a partition of a group at several times, or if the name of one of several
+    groups has a line feed or a NUL.
     """
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()
     if len(groups) > 1 and None in groups:
         raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
-    # Kafka's tool takes the file line by line, whatever is quoted, and applies nothing of one that has such a name.
+    # Kafka's tool reads the file line by line, also within quotes. With such a name in the file it applies no row.
     broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []
     if broken:
         raise InvalidInput(

@@ -1,1 +1,1 @@
-"""How a client shows who it is and whom it trusts, read from Kafka's client properties."""
+"""TLS and SASL settings, read from Kafka's client properties."""

@@ -1,4 +1,4 @@
-"""``client.properties``, the file that every Kafka tool takes: read as Java does, and understood for both clients."""
+"""Parse ``client.properties``, which Kafka's tools take, as Java does, and interpret it for both clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-# What Kafka's own classes do here as well: naming them changes nothing.
+# These values name the behaviour that this package has anyway, so that setting them changes nothing.
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 _AS_HERE = {
     "ssl.keystore.type": {"PEM"},
@@ -33,7 +33,7 @@ _AS_HERE = {
         f"{_OAUTH}.DefaultJwtRetriever",
     },
 }
-# These are about speed, memory, and reading or writing records: without them the outcome is the same.
+# These only affect speed, memory, or reading and writing records, so that ignoring them does not change the outcome.
 _TUNING = frozenset(
     """
     acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.size buffer.memory check.crcs
@@ -55,13 +55,13 @@ _TUNING = frozenset(
 _SECRET = re.compile(
     r"(sasl\.jaas\.config|\.key|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
 )
-# What an error may quote. Of any other value nothing is said: a stray backslash joins the next line to it, secrets too.
+# An error quotes only these values, because a stray backslash may have joined the next line, a secret, to any other.
 _HARMLESS = frozenset(("GSSAPI", "AWS_MSK_IAM", "SCRAM-SHA-1", "TLS", "JKS", "PKCS12", *_PROTOCOLS, *_LOGIN_MODULES))
 _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
 
 
 class ClientProperties(NamedTuple):
-    """What a properties file says: where the cluster is, how to be safe, and the keys that mean nothing here."""
+    """The bootstrap servers and security settings of a properties file, and the keys that are not used here."""
 
     bootstrap_servers: str
     security: Security
@@ -71,9 +71,9 @@ class ClientProperties(NamedTuple):
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text.
 
-    Raises `InvalidInput`, also where a value has the next line's property in it: a stray backslash joins the two.
+    Raises `InvalidInput`, also if a value contains the next line's property, because of a stray backslash.
     """
-    import javaproperties  # takes 30 ms, for what it knows of XML: not where nobody has such a text
+    import javaproperties  # imported here because it takes 30 ms
 
     try:
         found = dict(javaproperties.loads(text))
@@ -88,12 +88,12 @@ def parse_properties(text: str, where: str) -> dict[str, str]:
 
 
 def is_secret(key: str) -> bool:
-    """Return whether the value of a property is a secret, or has one in it."""
+    """Return whether the value of a property is or contains a secret."""
     return bool(_SECRET.search(key))
 
 
 def understand(properties: Mapping[str, str]) -> ClientProperties:
-    """Return what these properties mean. Raises `InvalidInput` where one can't be used; no message quotes a secret."""
+    """Interpret these properties. Raises `InvalidInput` if one can't be used; no message quotes a secret."""
     given = _Given(properties)
     protocol = given.take("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
@@ -106,7 +106,7 @@ def understand(properties: Mapping[str, str]) -> ClientProperties:
 
 
 class _Given:
-    """What was given, and what of it nobody has taken."""
+    """The given properties; it remembers which of them were not used."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -114,25 +114,25 @@ class _Given:
         self._unused = dict.fromkeys(values.keys() - used_anyway)
 
     def take(self, key: str, default: str = "") -> str:
-        """Return a value without the spaces around it, as Java does."""
+        """Return a value without white space around it, and mark it as used."""
         self._unused.pop(key, None)
         return self._values.get(key, default).strip()
 
     def take_all(self, prefix: str) -> dict[str, str]:
-        """Return the values whose keys begin with ``prefix``, by the rest of the key."""
+        """Return the values of all keys that begin with ``prefix``, by the rest of the key; mark them as used."""
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Count these as left, too."""
+        """Add keys that were not used."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return what is left, sorted."""
+        """Return the keys that were not used, sorted."""
         return tuple(sorted(self._unused))
 
 
 def _told(value: str) -> str:
-    """Return a property's value for an error, where it is known to be harmless."""
+    """Return a property's value for an error message if it is known to be no secret."""
     return value if value in _HARMLESS else "something else"
 
 
@@ -159,7 +159,7 @@ def _trusted(given: _Given) -> str | None:
 
 
 def _own(given: _Given) -> tuple[str | None, str | None]:
-    """Return the client's own certificate chain and key, None each for a client without."""
+    """Return the client's own certificate chain and private key, or None for both."""
     if inline := given.take("ssl.keystore.key"):
         chain = given.take("ssl.keystore.certificate.chain")
         return certificates(chain, "ssl.keystore.certificate.chain"), private_key(inline, "ssl.keystore.key")

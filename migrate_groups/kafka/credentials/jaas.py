@@ -1,7 +1,7 @@
-"""``sasl.jaas.config``: the login module and its options, read as Kafka's Java clients do.
+"""Parse ``sasl.jaas.config``, the login module and its options, as Kafka's Java clients do.
 
-They take it apart with a ``java.io.StreamTokenizer`` (class JaasConfig): words and quoted strings with backslash
-escapes, after the escapes of the properties file itself are gone.
+Their class JaasConfig uses a ``java.io.StreamTokenizer``, which reads words, and quoted strings with backslash escapes.
+The escapes of the properties file itself are resolved before that.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FLAGS = {"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaasEntry:
-    """A login module, by the name of its Java class, and its options, passwords among them."""
+    """A login module (the name of its Java class) and its options, which include passwords."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Return the one entry of ``sasl.jaas.config``. Raises `InvalidInput`, which quotes no secret."""
+    """Return the only entry of ``sasl.jaas.config``. Raises `InvalidInput`, whose message quotes no secret."""
     tokens = list(_tokens(text))
     match tokens:
         case [(module, False), (flag, False), *rest] if flag.upper() in _FLAGS and rest and rest[-1] == (";", True):
@@ -55,7 +55,7 @@ def _options(tokens: list[tuple[str, bool]]) -> dict[str, str]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word or string without its quotes, with False, and each sign (``=``, ``;``), with True."""
+    """Yield each token, and whether it is a sign (``=`` or ``;``). Strings come without quotes and escapes."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)

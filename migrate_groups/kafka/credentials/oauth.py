@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER: what a client needs to get a token."""
+"""The settings of SASL OAUTHBEARER: how a client gets a token."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """SASL OAUTHBEARER with tokens that a server gives out to a client (RFC 6749, 4.4; KIP-768).
+    """SASL OAUTHBEARER with the client credentials grant: a token server issues tokens (RFC 6749, 4.4; KIP-768).
 
-    trusted: certificates (PEM) to trust for the token server, None: those of this machine.
+    trusted: the certificates (PEM) to trust for the token server; None for those of this machine.
     """
 
     mechanism = "OAUTHBEARER"
@@ -28,7 +28,7 @@ class ClientCredentials:
             "sasl.oauthbearer.scope": self.scope,
             "sasl.oauthbearer.extensions": ",".join(f"{name}={value}" for name, value in self.extensions.items()),
             "https.ca.pem": self.trusted,
-            # By itself librdkafka 2.16 looks where Red Hat keeps them, even with "probe"
+            # By default librdkafka 2.16 looks only where Red Hat keeps certificates, even with "probe"
             # (docs/kafka-behaviour.md#confluent-kafka).
             "https.ca.location": None if self.trusted else ssl.get_default_verify_paths().cafile,
         }
@@ -41,5 +41,5 @@ class ClientCredentials:
 
     @property
     def principal(self) -> str:
-        """Who this is, as far as it can be known: the name in Kafka's ACLs is in the token."""
+        """A description of the principal: its name in Kafka's ACLs is in the token, which a client can't know."""
         return f"the principal of OAuth client {self.client_id}"

@@ -1,4 +1,4 @@
-"""Certificates and keys in PEM, as Kafka's Java clients take them (KIP-651), for two clients that take OpenSSL's."""
+"""Convert PEM certificates and keys from the form of Kafka's Java clients (KIP-651) to the form of OpenSSL."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KEYTOOL_ONLY = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
 
 
 def certificates(pem: str, where: str) -> str:
-    """Return the certificates of a PEM text, and nothing else of it.
+    """Return only the certificates of a PEM text.
 
-    Raises `InvalidInput` where there is none, or one that can't be read.
+    Raises `InvalidInput` if there is none, or if one can't be read.
     """
     from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509 import load_pem_x509_certificates
@@ -29,9 +29,9 @@ def certificates(pem: str, where: str) -> str:
 
 
 def private_key(pem: str, where: str) -> str:
-    """Return the private key of a PEM text: as PKCS #8, or encrypted as it is.
+    """Return the private key of a PEM text, as PKCS #8; an encrypted key is returned unchanged.
 
-    Raises `InvalidInput` where there is none, or one that can't be read.
+    Raises `InvalidInput` if there is none, or if it can't be read.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -39,7 +39,7 @@ def private_key(pem: str, where: str) -> str:
     found = _blocks(pem, "PRIVATE KEY", f"{where} has no private key (-----BEGIN PRIVATE KEY-----)")
     try:
         key = serialization.load_pem_private_key(found.encode(), None)
-    except TypeError:  # it is encrypted, and is decrypted where it is used
+    except TypeError:  # the key is encrypted; each client decrypts it itself
         return found
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidInput(f"{where} has a private key that can't be read") from error
@@ -48,13 +48,13 @@ def private_key(pem: str, where: str) -> str:
 
 
 def read_store(location: str, kind: str) -> str:
-    """Return the text of a PEM truststore or keystore (``kind``).
+    """Return the text of a PEM file; ``kind`` is ``truststore`` or ``keystore``.
 
-    Raises `InvalidInput` where it can't be read; where it is JKS or PKCS12, with the commands that make it PEM.
+    Raises `InvalidInput` if the file can't be read, or if it is not PEM, with the command that converts it to PEM.
     """
     try:
         content = Path(location).read_bytes()
-    except (OSError, ValueError) as error:  # the name stays unsaid: a stray backslash may have joined a secret to it
+    except (OSError, ValueError) as error:  # not named: a stray backslash may have joined a secret to it
         reason = error.strerror if isinstance(error, OSError) else "that is no name of a file"
         raise InvalidInput(f"ssl.{kind}.location can't be read: {reason}") from error
     if b"-----BEGIN " in content:
@@ -67,7 +67,7 @@ def read_store(location: str, kind: str) -> str:
 
 
 def _to_pem(location: str, kind: str, *, keytool_only: bool) -> tuple[str, Path]:
-    """Return the command that makes PEM of a truststore or keystore, and the file that it makes."""
+    """Return the command that converts a truststore or keystore to PEM, and the file that it writes."""
     pem, p12 = (Path(location).with_suffix(suffix) for suffix in (".pem", ".p12"))
     store, to_pem, to_p12 = (shlex.quote(str(path)) for path in (location, pem, p12))
     if kind == "truststore":
@@ -90,6 +90,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a block with line ends, which a value that is continued over lines in a properties file has lost."""
-    lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon: headers, whose lines are as they were
+    """Return a block with line ends, which a properties file removes from a value that spans several lines."""
+    lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon: headers, which keep their lines
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

@@ -1,4 +1,4 @@
-"""How a client shows who it is and whom it trusts: TLS and SASL, translated for both Python clients."""
+"""TLS and SASL settings, translated for both Python clients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from migrate_groups.kafka.credentials.oauth import ClientCredentials
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS. All certificates and keys are PEM texts; secrets are not in the ``repr``.
+    """TLS settings. All certificates and keys are PEM texts; the ``repr`` has no secret.
 
-    trusted: certificates of the authorities to trust; None: those of this machine. certificates and key: the client's
-    own chain and its private key, for mutual TLS. check_host_name: whether a broker's certificate must be for its name.
+    trusted: the certificates of trusted authorities; None for those of this machine. certificates, key: the client's
+    own certificate chain and private key, for mutual TLS. check_host_name: whether a broker's certificate must match
+    its host name.
     """
 
     trusted: str | None = field(default=None, repr=False)
@@ -26,7 +27,7 @@ class Tls:
     check_host_name: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """Return what Python's sockets need. Raises `InvalidInput` where a certificate or the key can't be used."""
+        """Return the context for Python's sockets. Raises `InvalidInput` if a certificate or the key can't be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.check_host_name
@@ -47,7 +48,7 @@ class Tls:
                 raise InvalidInput("the private key of the keystore is encrypted: say ssl.key.password")
             return self.key_password
 
-        # Python takes a file alone; nobody else may read this one, and it is gone at once.
+        # Python's ssl loads these only from a file. Other users can't read this one, and it is deleted at once.
         with tempfile.NamedTemporaryFile("w", prefix="migrate-groups-", suffix=".pem") as file:
             file.write(pem)
             file.flush()
@@ -66,7 +67,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Password:
-    """SASL with a name and a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
+    """SASL with a user name and a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
 
     mechanism: str
     username: str
@@ -74,7 +75,7 @@ class Password:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return kafka-python's properties."""
-        # SCRAM writes , and = in a name otherwise (RFC 5802); librdkafka does it, kafka-python 3.0 does not.
+        # SCRAM escapes , and = in a name (RFC 5802); librdkafka does that itself, kafka-python 3.0 does not.
         scram = self.mechanism.startswith("SCRAM-")
         name = self.username.replace("=", "=3D").replace(",", "=2C") if scram else self.username
         return {"sasl_plain_username": name, "sasl_plain_password": self.password}
@@ -85,32 +86,32 @@ class Password:
 
     @property
     def principal(self) -> str:
-        """Who this is in Kafka's ACLs."""
+        """The principal in Kafka's ACLs."""
         return f"User:{self.username}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What a connection is secured with; nothing is PLAINTEXT."""
+    """The TLS and SASL settings of a connection; PLAINTEXT if it has neither."""
 
     tls: Tls | None = None
     login: Password | ClientCredentials | None = None
 
     @property
     def protocol(self) -> str:
-        """Kafka's name for it, ``security.protocol``."""
+        """The value of ``security.protocol``."""
         transport = "SSL" if self.tls else "PLAINTEXT"
         return f"SASL_{transport}" if self.login else transport
 
     @property
     def principal(self) -> str:
-        """Who this is in Kafka's ACLs, as far as a client can know it."""
+        """The principal in Kafka's ACLs, or a description if the client can't know it."""
         if self.login:
             return self.login.principal
         return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return kafka-python's properties. Raises `InvalidInput` where a certificate or the key can't be used."""
+        """Return kafka-python's properties. Raises `InvalidInput` if a certificate or the key can't be used."""
         properties: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             properties |= {"ssl_context": self.tls.context()}

@@ -1,6 +1,6 @@
-"""Tokens for SASL OAUTHBEARER from a server that gives them out to clients (RFC 6749, 4.4), for kafka-python.
+"""Fetch SASL OAUTHBEARER tokens for kafka-python with the client credentials grant (RFC 6749, 4.4).
 
-librdkafka fetches its own.
+librdkafka fetches its own tokens.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from migrate_groups.kafka.credentials.oauth import ClientCredentials
 
 _SECONDS = 10.0
-_FRESH_SECONDS = 30.0  # a token that expires sooner is not used for another connection
+_FRESH_SECONDS = 30.0  # a token that expires sooner is not used for a new connection
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Fetches a token, and hands it out until it is about to expire."""
+    """Fetches a token, and returns it until it is about to expire."""
 
     def __init__(self, credentials: ClientCredentials) -> None:
         super().__init__()
@@ -31,19 +31,19 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
         self._fresh_until = 0.0
 
     def token(self) -> str:
-        """Return a token. Raises `SaslAuthenticationFailedError`, which says what the token server said."""
+        """Return a token. Raises `SaslAuthenticationFailedError` with the token server's reason."""
         if time.monotonic() >= self._fresh_until:
             self._token, seconds = _fetch(self._credentials)
             self._fresh_until = time.monotonic() + seconds - _FRESH_SECONDS
         return self._token
 
     def extensions(self) -> dict[str, str]:
-        """Return the SASL extensions that go with each token (KIP-342)."""
+        """Return the SASL extensions that are sent with each token (KIP-342)."""
         return dict(self._credentials.extensions)
 
 
 def _fetch(credentials: ClientCredentials) -> tuple[str, float]:
-    """Return a token and for how many seconds it is good."""
+    """Return a token and its lifetime in seconds. Raises `SaslAuthenticationFailedError`."""
     where = f"the token server {urllib.parse.urlsplit(credentials.endpoint).hostname}"
     try:
         status, content = _post(credentials)

@@ -1,1 +1,1 @@
-"""The two hand-overs: the whole cut-over in one process, and offsets of a file."""
+"""The two hand-overs: `migrate`, the whole cut-over in one process, and `apply`, which writes offsets from a file."""

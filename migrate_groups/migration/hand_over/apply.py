@@ -1,4 +1,4 @@
-"""Offsets of a file written to groups: planned, checked, agreed to, planned again beside the write, read back."""
+"""Write offsets from a file to groups: plan, check, ask, plan again right before the write, write, read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from migrate_groups.snapshots.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """What is asked of a write: rows that name their groups, and options; ``approved``: a plan that was reviewed."""
+    """The input of a write: rows that name their groups, and options; ``approved`` is a plan that was reviewed."""
 
     rows: Snapshot
     options: WriteOptions
@@ -29,10 +29,10 @@ class ApplyRequest:
 
 
 def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the plan of now, None where the run is over: its target groups have started. Reads only.
+    """Return the current plan; None if the run is over because its target groups have started. Reads only.
 
-    Raises `Refused` where the record of the run forbids it or a reviewed plan is stale; `UsageError` where the record
-    is of another migration; and as `GroupReader`.
+    Raises `Refused` if the receipt forbids a hand-over, or if the approved plan is stale; `UsageError` if the receipt
+    is of another migration; the errors of `is_over`; and the errors of `GroupReader`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
@@ -46,7 +46,10 @@ def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFil
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write, and return what became of it; None where the run is over. Raises as `plan_application`, and for a no."""
+    """Write the offsets and return the execution; None if the run is over.
+
+    Raises the errors of `plan_application`, `agree` and `plan_at_the_write`; nothing is written then.
+    """
     shown = plan_application(clients.writer, wanted, file, events)
     if shown is None:
         return None

@@ -1,4 +1,4 @@
-"""The cut-over up to the write: survey and provisional plan, wait for the stop, final reading and plan."""
+"""The steps of a cut-over before the write: provisional plan, wait for the stop, final reading and final plan."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with all that it was made from.
+    """A plan with everything that it was made from.
 
-    wanted: sorted by group, topic and partition. reading: that of the source group that it is from. cluster_facts: what
-    was asked for once.
+    wanted: sorted by group, topic and partition. reading: the reading of the source group. cluster_facts: facts that
+    are read once for the provisional and the final plan.
     """
 
     knowledge: Knowledge
@@ -56,7 +56,7 @@ class Prepared:
         return self.knowledge.receipt
 
     def rows(self) -> Iterator[Row]:
-        """Yield a snapshot's rows under their target groups, with what was wanted of each."""
+        """Yield the rows of a snapshot, one for each partition of a target group, with the wanted offset."""
         look, bounds = self.reading.observed, self.reading.bounds
         for each in self.wanted:
             log = bounds.get(each.topic_partition)
@@ -88,23 +88,24 @@ def prepare(
     *,
     hold: bool = False,
 ) -> Prepared:
-    """Return the source group's reading now and the provisional plan. Reads only.
+    """Return the provisional plan, from a reading of the source group now. Reads only.
 
-    ``receipt`` is the record of the run so far; ``baseline`` what a run that was interrupted had read of the group,
-    for the case that all its offsets expired since. ``hold``: the source group is to be held, which is checked.
+    ``receipt`` is the record of the run so far. ``baseline`` is the source group's snapshot from an interrupted run; it
+    is used if the group no longer exists because all its offsets have expired. ``hold``: also check whether the source
+    group can be held.
 
-    Raises `InvalidInput` where the spec does not cover the group's topics, `GroupNotFound`, `Refused` where the group
-    expired and the baseline can't replace it, and as `GroupReader`.
+    Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
+    longer exists and the baseline can't replace it; and the errors of `GroupReader`.
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
     written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
     reader = for_one_phase(reader)
-    reader.describe_topics(None)  # all at once: what follows asks for none of them again
+    reader.describe_topics(None)  # one request for all topics, so that none is requested again below
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
-    # A topic all of whose commits have expired since is in the receipt alone, or in the baseline.
+    # If all commits for a topic have expired since, only the receipt or the baseline still names the topic.
     expired = {topic for each in patterns for topic in each.matching(known)}
     if baseline is not None and not reader.describe_group(spec.source).exists:
         last = LastCommitted.of_baseline(baseline)
@@ -128,10 +129,12 @@ def prepare(
 
 
 class CutOver:
-    """The steps from the stop of a source group to the plan that is to be written. Neither writes to the cluster.
+    """The two steps from the stop of a source group to the final plan. Neither writes to the cluster.
 
-    A group that keeps topics may live on; one that hands over everything must be Empty. ``wait``: seconds until giving
-    up. ``progress`` is told of each look, ``keep_baseline`` gets the rows of the source group once it is seen stopped.
+    A source group that keeps topics may keep running; a source group that hands over everything must be Empty.
+
+    ``wait``: seconds until giving up. ``progress`` is called after each check. ``keep_baseline`` gets the rows of the
+    source group each time that its committed offsets are read after it has stopped.
     """
 
     def __init__(
@@ -149,22 +152,23 @@ class CutOver:
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
-        # Once the members have left, a topic without a commit is no longer seen to be the group's.
+        # Kept because, once the members have left, nothing shows that a topic without a commit belongs to the group.
         self._topics = set(shown.reading.observed.topics)
 
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped.
 
-        Raises `Refused` when the wait runs out, or where the group is gone and can't be restored; `GroupNotFound`.
+        Raises `Refused` if the wait runs out, or if the group no longer exists and can't be restored; `GroupNotFound`;
+        and the errors of `GroupReader`.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
 
     def read(self) -> Prepared:
-        """Return the final reading and the plan that is to be written.
+        """Return the final reading and the plan to write.
 
-        The ends of the logs in it are those of the baseline where no offset lies beyond them. Raises `Refused` where a
-        check forbids the write, or a topic came or went since the plan was shown.
+        Its log end offsets may be those of the provisional reading; see `read_group`. Raises `Refused` if a check
+        forbids the write, or if a topic was added, removed or recreated since the plan was shown.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -184,7 +188,7 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Within it, a source group that is gone is refused with what to do about it."""
+        """Within the block, refuse a source group that no longer exists and can't be restored, with what to do next."""
         try:
             yield
         except GroupNotFound:

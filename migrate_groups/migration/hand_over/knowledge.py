@@ -1,4 +1,4 @@
-"""What is known of each partition that a source group hands over: from its final reading, and from before it."""
+"""Determine the offset of each partition that a source group hands over, from its reading and earlier knowledge."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """What a reading is completed with.
+    """Earlier knowledge that completes a reading of the source group.
 
-    receipt: the record of the run so far: what only the killed run that this one resumes could know. last: what the
-    source group was last seen to have committed. ends: log end offsets from while a member consumed the topic.
-    baseline: the reading from before the wait; a partition that it does not have was added since.
+    receipt: the record of the run so far, with offsets that only an interrupted run could know. last: the last known
+    committed offsets of the source group. ends: log end offsets from while a member consumed the topic. baseline: the
+    reading from before the wait; a partition that is not in it was added since.
     """
 
     spec: SplitSpec
@@ -35,9 +35,9 @@ class Knowledge:
     baseline: Reading | None = None
 
     def wanted(self, reading: Reading) -> list[Wanted]:
-        """Return each partition under its target groups, sorted by group, topic and partition.
+        """Return the wanted partitions of all target groups, sorted by group, topic and partition.
 
-        Raises `InvalidInput` where the split does not cover the group's topics.
+        Raises `InvalidInput` if the split does not cover the group's topics.
         """
         takers: dict[str, list[str]] = defaultdict(list)
         topics = {partition.topic for partition in reading.observed.committed}
@@ -78,7 +78,7 @@ class Knowledge:
     def _uncommitted(
         self, reading: Reading, group: str, partition: TopicPartition
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
-        """Return the origin of a partition without a committed offset, what it had committed, and its start."""
+        """Return the origin of a partition without a committed offset, its earlier committed offset, and its start."""
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
             if earlier.source_committed is not None:  # it has expired since
@@ -86,7 +86,7 @@ class Knowledge:
             added = earlier.source_group is None
             return Origin.ADDED if added else Origin.PROVEN_END, None, earlier.after.offset
         bounds = reading.bounds.get(partition)
-        # Unless the earlier run left such partitions out, those of its topics that it did not have were added since.
+        # Partitions that the earlier run did not have were added since, unless it left out partitions without a commit.
         of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
         is_new = self.baseline is not None and partition not in self.baseline.observed.committed
         if bounds is not None and (of_earlier or is_new):
@@ -107,7 +107,10 @@ class Knowledge:
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
-    """Return the log end offsets of a group that is not Empty: where it may get to by its stop, provisionally."""
+    """Return the log end offsets if the group is running; nothing if it is Empty or Dead.
+
+    They are for the provisional plan only: the final plan uses the ends that `EndsWhileConsumed` proves.
+    """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}
     return reading.ends

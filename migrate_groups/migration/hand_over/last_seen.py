@@ -1,4 +1,4 @@
-"""What only the time before the stop can tell: commits that expire meanwhile, and log ends while a member consumed."""
+"""Facts that can be read only before the stop: commits that may expire, and log ends while a member consumed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from migrate_groups.text import counted
 
 @dataclass(slots=True)
 class LastCommitted:
-    """What a group was last seen to have committed, and whether it had stopped by then.
+    """The last known committed offsets of a group, and whether it had stopped when they were read.
 
-    Where its commits expire during the wait, all of them even, this is what ``vanished = "restore"`` hands over.
+    If some or all of its commits expire during the wait, ``vanished = "restore"`` hands these over.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -26,27 +26,27 @@ class LastCommitted:
 
     @staticmethod
     def of_look(look: ObservedGroup) -> LastCommitted:
-        """Return what one look saw."""
+        """Return the committed offsets of one observation."""
         last = LastCommitted(stopped=look.description.stopped)
         last._note(look)
         return last
 
     @staticmethod
     def of_baseline(baseline: Snapshot) -> LastCommitted:
-        """Return what an interrupted run saw."""
+        """Return the committed offsets in the baseline of an interrupted run."""
         rows = [*baseline.rows()]
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
     def seen(self, look: ObservedGroup) -> bool:
-        """Take note of a look at the group once it had stopped; return whether it saw anything."""
+        """Add an observation of the stopped group, and return whether it has any committed offset."""
         if not look.committed or not look.description.exists:
             return False
         self.stopped = True
         return self._note(look)
 
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
-        """Raise `Refused` where a group that is gone can't be handed over from what was last seen of it."""
+        """Raise `Refused` if the last known offsets of a group that no longer exists can't be handed over."""
         gone = (
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'commit')} expired, or "
             "were deleted, since this run began"
@@ -67,12 +67,15 @@ class LastCommitted:
 
 @dataclass(slots=True)
 class EndsWhileConsumed:
-    """The log's ends as they were while a member of the old group was last seen on their topic.
+    """The log end offsets from when a member of the source group last consumed the topic.
 
-    A partition without a commit starts there (``uncommitted = "latest"``): nobody has seen what is produced after that.
-    An end counts once a later look still finds a member there: one read after the last of them left, while others of
-    the group go on with other topics, would skip records. And it counts only where no transaction was open below it,
-    whose records a ``read_committed`` member had not been handed by then.
+    With ``uncommitted = "latest"``, a partition without a commit starts there, because the source group has not read
+    any record that was produced later. Two conditions make an end proven:
+
+    - A later observation still finds a member on the topic. Otherwise the end may have been read after the last such
+      member left, and records would be skipped.
+    - The last stable offset has reached the end. Otherwise a transaction was open below it, and a ``read_committed``
+      member had not received its records.
     """
 
     reader: GroupReader
@@ -82,9 +85,9 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the ends of the baseline's partitions without a commit, which no later look has proved yet.
+        """Return the log ends of the baseline's partitions without a commit; a later observation has to prove them.
 
-        There is nothing to watch where the options want no ends.
+        Empty unless the options need them (``uncommitted = "latest"``).
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -96,7 +99,7 @@ class EndsWhileConsumed:
         return watching
 
     def seen(self, look: ObservedGroup) -> None:
-        """Take note of a look at the group."""
+        """Add an observation of the group: it proves ends that were read earlier, and the ends are read again."""
         held = frozenset[str]().union(*(member.topics for member in look.description.members))
         still = [partition for partition in self.partitions if partition.topic in held]
         if still:
@@ -105,7 +108,7 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Note ends that have been read, where the last stable offset, which is read only now, is not before them."""
+        """Keep those of the ends that the last stable offset, which is read after them, has reached."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

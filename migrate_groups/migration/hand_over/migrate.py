@@ -1,4 +1,4 @@
-"""The whole cut-over in one process, and what it leaves in the run directory."""
+"""The whole cut-over in one process, and the files that it writes to the run directory."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.text import some
 
-# Consumers that were kept out try again within seconds, and would process what was handed over
+# Consumers that the hold kept out try again within seconds, and would process records that were handed over
 # (docs/kafka-behaviour.md#holding-a-group).
 _WATCHED_AFTER_HOLD = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateRequest:
-    """What is asked of a cut-over.
+    """The input of a cut-over.
 
-    file: the split, and its bytes as they were loaded. options: those of the write. run: the run directory. wait:
-    seconds that the source group has to stop. hold: keep everybody out of it until the guard is over. approved: the
-    plan that was reviewed, with the name of its file.
+    file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
+    seconds to wait for the source group to stop. hold: keep consumers out of the source group until the guard is over.
+    approved: the plan that was reviewed, with the name of its file.
     """
 
     file: SplitFile
@@ -53,16 +53,16 @@ class MigrateRequest:
     approved: tuple[str, Plan] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a hold of a source group that lives on."""
+        """Raise `UsageError` for a hold of a source group that keeps topics."""
         if self.hold and self.file.spec.stay:
             raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
-    """Return the plan of now, None where the run is over: its target groups have started. Reads only.
+    """Return the current plan; None if the run is over because its target groups have started. Reads only.
 
-    Raises as `prepare`; `Refused` where the record of the run forbids it or the plan is not the one that was reviewed;
-    `UsageError` where the run directory is of another migration.
+    Raises the errors of `prepare` and `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan differs
+    from the reviewed one; `UsageError` if the run directory is of another migration.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -72,10 +72,13 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 
 
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
-    """Hand over: survey, plan, agree, wait for the stop, hold, fence, read, plan, write, read back, keep, guard.
+    """Hand over the source group's offsets to the target groups, and return the result.
 
-    The same call again resumes a run that was interrupted. Returns None where the run is over: its target groups have
-    started. Raises as `plan_migration` and `CutOver`, and where the answer is no; nothing is written then.
+    The steps: provisional plan, question, wait for the stop, hold, fence, final reading and plan, write, read back,
+    files of the run, guard. The same call resumes an interrupted run. Returns None if the run is over because its
+    target groups have started.
+
+    Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the answer is no; nothing is written then.
     """
     writer, run = clients.writer, wanted.run
     run.make()
@@ -110,7 +113,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 
 def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock) -> Prepared:
-    """Return the provisional plan. Raises where it is not the one that was reviewed, or of another migration."""
+    """Return the provisional plan.
+
+    Raises `Refused` if it differs from the reviewed plan, `UsageError` if the receipt is of another migration.
+    """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
     prepared = prepare(reader, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
@@ -120,9 +126,10 @@ def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, cl
 
 
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
-    """Raise `Refused` naming each difference between the plan that was reviewed and the one of now.
+    """Raise `Refused` naming each difference between the reviewed plan and the current one.
 
-    Partitions that were added while the run that this one resumes waited claim no old group, and are none.
+    When a run is resumed, changes without a source group are no difference: these partitions were added while the
+    interrupted run waited.
     """
     if approved is None:
         return
@@ -134,7 +141,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
-    """Return the ends of the offsets topic, from which `audit` reads its log."""
+    """Return the end offsets of the offsets topic, from which `audit` later reads it; None if they can't be read."""
     fence = take_fence(reader, clock)
     if fence is None:
         events.said(f"audit will not be able to prove this cut-over: {OFFSETS_TOPIC} needs Describe (and Read, then)")
@@ -150,17 +157,18 @@ def keep(
     clock: Clock,
     events: Events,
 ) -> None:
-    """Keep in the run directory what was written from, and, where that is in place whole, the new groups as they are.
+    """Write the files of the run: spec, snapshots and plan, and, if the write is whole, a snapshot of the targets.
 
-    They may start meanwhile: nothing waits for this, and so the ends of the logs, for the lag of the old group, are
-    read only now. What can't be written is noted: the offsets are in place.
+    The target groups may already start, because nothing waits for these files. Therefore the log end offsets, which
+    show the lag of the source group, are read only now. If a file can't be written, ``file`` notes it and no error is
+    raised, because the offsets are in place.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
-        # The starts were read beside the write; the ends may be those from before the stop.
+        # The start offsets were read right before the write; the end offsets may be from before the stop.
         reading = replace(reading, bounds=reader.log_ranges(reading.observed.committed, starts=reading.starts))
         reader = for_one_phase(reader)
-        reader.describe_topics(reading.observed.topics)  # all at once: the snapshot asks for none of them again
+        reader.describe_topics(reading.observed.topics)  # one request, so that the snapshot needs no other
         after = take_snapshot(reader, groups, clock, reading.bounds) if execution.is_whole else None
     except MigrateGroupsError as error:
         after = None
@@ -174,9 +182,9 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Return the execution with what the source group did once it was let go.
+    """Return the execution with what the source group did after the hold ended.
 
-    The guard has seen nobody, since nobody could come: so it goes on for a while.
+    The first guard found nothing, because the hold kept all consumers out. So the guard runs again for some seconds.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)

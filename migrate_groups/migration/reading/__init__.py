@@ -1,1 +1,1 @@
-"""What is read of a cluster: groups, offsets, logs, permissions."""
+"""Read groups, offsets, logs and permissions from a cluster."""

@@ -1,4 +1,4 @@
-"""Take the fence: the offsets topic's ends, for the proof that `audit` gives later."""
+"""Read the fence: the end offsets of the offsets topic, from which `audit` later proves the cut-over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
-    """Return the fence of now; None where this principal may not describe the offsets topic, or there is none."""
+    """Return the current fence; None if the offsets topic does not exist or this principal may not describe it."""
     try:
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if described is None:

@@ -1,4 +1,4 @@
-"""The log of the offsets topic from a fence to now, landed in files."""
+"""Copy the log of the offsets topic, from a fence to its current end, into files."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.text import some
 
-# Some 30 MB in memory before a file is written.
+# A file is written after this many records, which take some 30 MB in memory.
 _FILE_RECORDS = 200_000
 
 ReadProgress = Callable[[int, int], None]
-"""Told how many offsets have been read, of how many."""
+"""Called with the number of offsets that have been read, and the number of all that are to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """A landed log, and for each of its partitions how many offsets an open transaction still holds back."""
+    """A landed log, and for each partition the number of offsets at its end that an open transaction holds back."""
 
     log: LandedLog
     held_back: Mapping[int, int]
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """The rows of `spark.audit.RANGES`."""
+        """The rows of `spark.offsets_topic.audit.RANGES`."""
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
         ]
 
     @property
     def offsets(self) -> int:
-        """How many the partitions hold, each of which is a record at most."""
+        """The number of offsets in all partitions; the number of records is at most that."""
         return sum(end - start for _, start, end, _ in self.ranges)
 
 
 def land(
     reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: ReadProgress
 ) -> Landing:
-    """Bring these partitions of a landed log up to the end of now.
+    """Extend these partitions of a landed log to their current end.
 
-    Raises `Undetermined` where the log ends before its fence, `ClusterUnavailable` or `NotAuthorized`.
+    Raises `Undetermined` if a partition now ends before the offset that the landed log has reached;
+    `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`.
     """
     found = _bounds(reader, {number: log.ends[number] for number in partitions})
     begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
@@ -58,14 +59,18 @@ def land(
         progress(min(total, sum(reached.values()) - sum(begun.values())), total)
         if len(rows) >= _FILE_RECORDS:
             log, rows = log.with_records(rows, reached), []
-    # What is gone since may be all there was: that, too, is how far the log has come.
+    # A file without records is needed too, because it records how far the log was read: all records up to there may
+    # have been compacted away.
     if rows or not log.files or any(log.ends[number] != at for number, at in reached.items()):
         log = log.with_records(rows, reached)
     return Landing(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return where these partitions begin and end now, none of which may end before where it had got to."""
+    """Return the current start and end of these partitions; ``reached``: the offsets up to which they are landed.
+
+    Raises `ClusterUnavailable` if a partition has no leader, `Undetermined` if one ends before it was reached.
+    """
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}
     if leaderless := set(reached) - set(found):

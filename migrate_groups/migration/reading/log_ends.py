@@ -1,4 +1,4 @@
-"""Where the logs of partitions ended at moments of the past, as far as their records' times tell."""
+"""Find the log end offsets of partitions at past times, from the timestamps of their records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate_groups.snapshots.times import milliseconds_of
 
 
 class LogEnd(NamedTuple):
-    """Where a partition's log ended at a moment; None: nobody can tell any more."""
+    """The log end offset of a partition at a time; None: it can no longer be known."""
 
     topic: str
     partition: int
@@ -26,11 +26,12 @@ def log_ends(
     moments: Sequence[datetime],
     progress: Callable[[int, int], None],
 ) -> Iterator[LogEnd]:
-    """Yield the log ends of these partitions at each moment, the last of which is now.
+    """Yield the log end offset of each partition at each moment; the last moment must be now.
 
-    The end at a time is the offset of the first record of the time or later (``ListOffsets``), which in a compacted log
-    may lie a little further on. A time before the first record that is left is not known, unless nothing was ever
-    deleted. A partition that is gone, hidden or without a leader is left out. Raises as `GroupReader`.
+    The end at a time is the offset of the first record at or after it (``ListOffsets``). In a compacted log this may be
+    a little higher than the end was. If the first remaining record is later than the time, the end is not known, unless
+    the log still starts at 0. A partition that does not exist, is hidden or has no leader is left out. Raises the
+    errors of `GroupReader`.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]

@@ -1,6 +1,6 @@
-"""What may be remembered for one phase of a use case: topics and permissions, which are asked for once.
+"""Cache topics and permissions for one phase of a use case, so that each is requested once.
 
-Committed offsets, group descriptions and log offsets are never remembered: safety is reading twice.
+Committed offsets, group descriptions and log offsets are never cached, because safety depends on reading them twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from migrate_groups.model.topics import TopicDescription
 
 
 def for_one_phase(reader: GroupReader) -> GroupReader:
-    """Return a reader that asks for each topic, and for what may be done with a group or topic, only once."""
+    """Return a reader that requests each topic, and the permissions on each group or topic, only once."""
     return cast("GroupReader", _Remembering(reader))
 
 
@@ -29,7 +29,7 @@ class _Remembering:
         return getattr(self._reader, name)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """See `GroupReader.describe_topics`; a topic that was not there is asked for again, since it may be hidden."""
+        """See `GroupReader.describe_topics`. An unknown topic is requested again, because it may be hidden."""
         if topics is None:
             if not self._has_all:
                 self._topics |= self._reader.describe_topics(None)
@@ -40,7 +40,7 @@ class _Remembering:
         return {name: self._topics[name] for name in sorted(names & self._topics.keys())}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """See `GroupReader.permissions`; a topic that was described has said it of itself."""
+        """See `GroupReader.permissions`. The description of a topic already contains its permissions."""
         told = {
             resource: self._topics[resource.name].permitted
             for resource in resources

@@ -1,4 +1,4 @@
-"""Ask the cluster for all that a write involves."""
+"""Read all facts that the checks of a write need from the cluster."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from migrate_groups.text import some
 def permissions_unless_hidden(
     reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return what this principal may do with these groups and topics.
+    """Return the operations that this principal may perform on these groups and topics.
 
-    Raises `NotAuthorized` where one of them is hidden from it, naming all that it lacks of what is ``wanted``: what is
-    hidden would be left out of every answer that does not ask for it by name.
+    Raises `NotAuthorized` if it may not describe one of them, naming all ``wanted`` operations that it lacks. Otherwise
+    Kafka would leave the hidden group or topic out of answers (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     permissions = reader.permissions([*wanted])
     if hidden(permissions):
@@ -34,10 +34,9 @@ def permissions_unless_hidden(
 
 
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
-    """Return the facts about the cluster that matter to the groups and topics of what is wanted.
+    """Return the cluster's facts for the groups and topics in ``wanted``.
 
-    Raises `NotAuthorized` where one of them is hidden from this principal, naming all that it lacks; and as
-    `GroupReader`.
+    Raises the errors of `permissions_unless_hidden` and `GroupReader`.
     """
     visible = reader.describe_topics(None)
     return ClusterFacts(
@@ -54,12 +53,11 @@ def survey(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Survey:
-    """Return the facts about the groups, topics and partitions of what is wanted.
+    """Return the facts about the groups, topics and partitions in ``wanted``.
 
-    ``cluster_facts`` are those that are known already; where they lack a group or topic they are looked at anew.
-    ``reading`` is that of the source group, read just now, which is not read once more. Every partition
-    of every topic is asked for explicitly, so that a topic hidden by an ACL is an error and not an omission. Raises as
-    `read_cluster_facts`.
+    ``cluster_facts`` were read before; they are read again if they lack a group or topic. ``reading`` is the reading of
+    the source group from just now; it is not read again. Every partition of every topic is requested by name, so that a
+    topic hidden by an ACL is an error and not an omission. Raises the errors of `read_cluster_facts`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)
@@ -92,7 +90,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 def _in_question(
     wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return for each group all partitions of the topics that the wanted partitions give to it or take from it."""
+    """Return, for each group, all partitions of the topics that it gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     names: dict[str, set[str]] = defaultdict(set)
     for each in wanted:

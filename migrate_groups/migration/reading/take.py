@@ -1,4 +1,4 @@
-"""Take a snapshot: committed offsets of groups, live or not, with the log's ends at the same moment."""
+"""Take a snapshot: the committed offsets of groups, running or not, with log start and log end offsets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from migrate_groups.snapshots.snapshot import Row, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
-    """A group at one moment: its coordinator's description, and what it has committed on the topics in question.
+    """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    Every partition of each of the topics is in ``committed``, None where nothing is.
+    ``committed`` contains every partition of these topics; None if it has no committed offset.
     """
 
     description: GroupDescription
@@ -31,7 +31,7 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A look at a group, with the ends of the logs, and where and when that was read."""
+    """An observed group with log start and log end offsets, and the cluster and time of reading."""
 
     cluster_id: str
     taken_at: datetime
@@ -40,16 +40,16 @@ class Reading:
 
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
-        """Where each log starts."""
+        """The log start offset of each partition."""
         return {partition: bounds.start for partition, bounds in self.bounds.items()}
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """Where each log ends."""
+        """The log end offset of each partition."""
         return {partition: bounds.end for partition, bounds in self.bounds.items()}
 
     def rows(self) -> Iterator[Row]:
-        """Yield a snapshot's rows."""
+        """Yield the rows of a snapshot, one for each partition."""
         group, topics = self.observed.description, self.observed.topics
         for partition, offset in self.observed.committed.items():
             ends = self.bounds.get(partition)
@@ -77,10 +77,11 @@ def take_snapshot(
     clock: Clock,
     known: Mapping[TopicPartition, LogRange] = MappingProxyType({}),
 ) -> Snapshot:
-    """Return a snapshot of these groups; ``known``: logs whose start and end offsets were read just now.
+    """Return a snapshot of these groups; ``known``: log start and log end offsets that were read just now.
 
-    One row for every partition of every topic that a group has a commit, an assignment or a subscription for. Raises as
-    `read_group`.
+    It has one row for every partition of every topic for which a group has a commit, an assignment or a subscription.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; and the errors of
+    `GroupReader`.
     """
     described = reader.describe_groups([*dict.fromkeys(map(_named, groups))])
     cluster_id = reader.cluster_id()
@@ -102,13 +103,14 @@ def read_group(
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
-    """Read a group's own topics and these ``topics``; ``ends`` are log ends that were read before.
+    """Return a reading of a group on its own topics and on ``topics``; ``ends``: log end offsets that were read before.
 
-    Under one leader a log's end moves on only. An offset that was committed within a former end is within the log's, so
-    that those ends are read anew that an offset lies beyond, those of partitions without one, and those of partitions
-    with another leader since.
+    An earlier log end is used if the committed offset does not exceed it, because under one leader a log end only moves
+    forward. The log end is read again if the committed offset exceeds it, if nothing is committed, or if the leader has
+    changed.
 
-    Raises `GroupNotFound`, unless the group ``may_be_gone``; `Refused` for a share group; and as `GroupReader`.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; but none of these if the group
+    ``may_be_gone``. Raises the errors of `GroupReader`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, frozenset(topics).union)
@@ -131,15 +133,17 @@ def observe(
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
 ) -> ObservedGroup:
-    """Return what a group has committed on topics that are chosen among its own.
+    """Return the group with its committed offsets on the topics that ``choice`` returns.
 
-    Its own are those that it has a commit, an assignment or a subscription for. Raises as `GroupReader`.
+    ``choice`` is called with the group's own topics: those for which it has a commit, an assignment or a subscription.
+    Raises the errors of `GroupReader`.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(_own(everywhere, description)))
     topics = reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
-    # What is not among all commits may be pending there.
+    # Read partitions without a commit by name, because a pending first commit is left out of the request for all
+    # (docs/kafka-behaviour.md#pending-transactions).
     rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])
     return ObservedGroup(
         description=description,
@@ -151,7 +155,7 @@ def observe(
 def read_committed(
     reader: OffsetsReader, wanted: Mapping[str, Collection[TopicPartition]]
 ) -> Mapping[str, CommittedOffsets]:
-    """Return what these groups have committed, read at once. Raises as `OffsetsReader.committed`."""
+    """Return the committed offsets of these groups, read at once. Raises the errors of `OffsetsReader.committed`."""
     found: dict[str, CommittedOffsets] = {}
     for group, answer in reader.committed_by_group(wanted).items():
         if isinstance(answer, MigrateGroupsError):
@@ -161,7 +165,10 @@ def read_committed(
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
-    """Return every topic that a group has a commit, an assignment or a subscription for. Raises as `GroupReader`."""
+    """Return the topics for which a group has a commit, an assignment or a subscription.
+
+    Raises the errors of `GroupReader`.
+    """
     return _own(reader.all_committed(description.group), description)
 
 
@@ -170,7 +177,10 @@ def _own(committed: Iterable[TopicPartition], description: GroupDescription) -> 
 
 
 def existing_group(reader: GroupReader, group: str) -> GroupDescription:
-    """Describe a group. Raises `GroupNotFound` where it does not exist, `UsageError` where it has no name."""
+    """Return the description of a group.
+
+    Raises `GroupNotFound` if it does not exist; `UsageError` for an empty name; and the errors of `GroupReader`.
+    """
     return _existing(reader.describe_group(_named(group)))
 
 
@@ -196,8 +206,9 @@ def _committing(description: GroupDescription) -> GroupDescription:
 
 
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
-    """Ask for every topic that a pattern names, of which a group's own answers leave out those without Describe.
+    """Raise `NotAuthorized` naming each topic that a pattern names and that this principal may not describe.
 
-    Raises `NotAuthorized`, naming them; and as `GroupReader`.
+    Such topics are left out of a group's offsets without an error, so they are requested by name
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

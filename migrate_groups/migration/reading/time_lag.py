@@ -1,12 +1,12 @@
-"""Lag as time: when the oldest record that a group has still to read was stamped.
+"""Lag as time: the timestamp of each partition's oldest unread record.
 
-Kafka says which record is the first of a time or later (``ListOffsets``), not which time a record has. So the time is
-searched for: the latest one whose first record is not behind the committed offset. Each step halves the span of every
-partition at once, with one request to each leader, and reads no record.
+Kafka returns the first record at or after a timestamp (``ListOffsets``), but not the timestamp of a record. So a binary
+search finds the latest timestamp whose first record is at or before the committed offset. Each step halves the range
+for all partitions at once, with one request to each leader, and reads no record.
 
-In a log in the order of time that is the time of the record at the offset. Where times are out of order it is the
-latest of any record up to there: the record itself, or one further on, may be older, so the lag is at least what is
-shown.
+If the timestamps in the log ascend, this is the timestamp of the record at the committed offset. If they are out of
+order, it is the latest timestamp of any record up to there. The record itself, or a later one, may be older, so the
+true lag is at least the lag shown.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ from migrate_groups.model.partitions import OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.snapshot import Snapshot
 from migrate_groups.snapshots.times import milliseconds_of, moment_of
 
-# What lies at the offset may be a transaction's marker. Where the log has fewer offsets than this within a second from
-# there on, they may all be markers and aborted records, so that it makes a difference, and is looked into.
+# The committed offset may be that of a transaction marker. If the log has fewer offsets than _FEW within the next
+# second, all of them may be markers and aborted records. The timestamp found may then be wrong, so the log is read.
 _FEW = 10
 _SECOND = 1000
-# Later than any time that a record has.
+# Later than the timestamp of any record.
 _FOREVER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLag:
-    """A snapshot with its oldest unconsumed records' times, and what they can't be sure of, else ""."""
+    """A snapshot with the timestamps of the oldest unread records.
+
+    remark: why the log could not be read, so that transaction markers may be taken for records; else empty.
+    """
 
     snapshot: Snapshot
     remark: str
 
 
 def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
-    """Return a snapshot with the time of the oldest record that is left to read, partition by partition.
+    """Return a snapshot with the timestamp of the oldest unread record of each partition.
 
-    A transaction marker or an aborted record is none: where one may stand at the committed offset, the log is looked
-    into, which takes Read on the topic; without that, they are taken for records, and ``remark`` says so. Raises as
-    `GroupReader`.
+    Transaction markers and aborted records do not count. If one of them may be at the committed offset, the log is
+    read, which needs Read on the topic. Without this permission they are taken for records, and ``remark`` says so.
+    Raises the errors of `GroupReader`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -62,9 +65,10 @@ def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
 
 @dataclass(slots=True)
 class _Search:
-    """The time of the record at an offset, between two times that are known by their first records.
+    """A binary search for the timestamp of the record at an offset.
 
-    That of ``low`` is not behind the offset; that of ``high`` is, or there is none. ``next`` is asked next.
+    The first record at or after ``low`` is at or before the offset. The first record at or after ``high`` is beyond the
+    offset, or does not exist. ``next`` is the next timestamp to look up.
     """
 
     offset: int
@@ -88,9 +92,9 @@ class _Search:
 def _oldest(
     reader: GroupReader, spans: Mapping[TopicPartition, range], now: int
 ) -> tuple[dict[TopicPartition, int], str]:
-    """Return the time, in milliseconds since 1970, of the first record in each span of offsets that has one.
+    """Return the timestamp of the first record in each span of offsets that has one, and the remark of `TimeLag`.
 
-    And what they can't be sure of. ``now``, in milliseconds likewise, is where the search begins.
+    ``now`` is the timestamp at which the search begins. All timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -111,12 +115,12 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Return the searches that have come to their end, all side by side."""
+    """Run a search for each partition, all at once, and return those that found a timestamp."""
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():
         offset = spans[partition].start
         if start is not None:
-            # What was to be read first may be gone already.
+            # Retention may have deleted the record at the committed offset; then the first record of the log is next.
             searches[partition] = (
                 _Search(offset=offset, low=start.timestamp, next=max(now, start.timestamp + 1))
                 if start.offset < offset

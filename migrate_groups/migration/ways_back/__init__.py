@@ -1,1 +1,1 @@
-"""Rollback, hand-back and the clean-up after a hand-over."""
+"""Rollback, hand-back, and the deletion of source offsets after a hand-over."""

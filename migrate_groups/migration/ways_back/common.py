@@ -1,4 +1,4 @@
-"""What the ways back have in common: the record of the run decides first, then the same cluster and permissions."""
+"""Functions that the ways back share: the run's last hand-over, committed offsets, and two of their checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last hand-over of a run. Raises `Refused` where it has none."""
+    """Return the last hand-over in a receipt. Raises `Refused` if it contains none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
     if not executions:
         raise Refused("this run wrote nothing")
@@ -29,7 +29,10 @@ def last_hand_over(receipt: Receipt) -> Execution:
 
 
 def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return what is committed now, by group, topic and partition. Raises as `OffsetsReader.committed`."""
+    """Return the current committed offset of each group, topic and partition.
+
+    Raises the errors of `OffsetsReader.committed`.
+    """
     of_group: dict[str, list[TopicPartition]] = defaultdict(list)
     for group, topic, number in orders:
         of_group[group].append(TopicPartition(topic, number))
@@ -51,7 +54,7 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 def permissions_wanted(
     changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return what a principal must be allowed to do, to make these changes, to look at and to write these groups."""
+    """Return the permissions that these changes need, with Describe on ``looked_at`` and Read on ``written`` groups."""
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
     wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
     for change in changes:
@@ -62,7 +65,7 @@ def permissions_wanted(
 
 
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
-    """The principal may do all that is wanted."""
+    """The principal has all wanted permissions."""
     lacking = missing(wanted, permissions)
     if not lacking:
         return Check.passed("permission", f"{reader.principal} may do all of it")

@@ -1,4 +1,4 @@
-"""The clean-up of the day after: the moved topics' offsets are deleted from the source group."""
+"""Delete the moved topics' committed offsets from the source group, after the targets have taken over."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ from migrate_groups.text import some
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
-    """Return the plan that deletes the moved partitions' offsets from the source group, so that its lag is true.
+    """Return the plan that deletes the moved partitions' committed offsets from the source group.
 
-    It refuses where a target has no committed offset or a lower one than was handed over to it, where the source group
-    moved since, and where a member of it still holds the topics. Raises `Refused` where the record of the run forbids
-    it; and as `GroupReader`.
+    Otherwise the source group would show lag on topics that it no longer consumes. The plan's checks refuse if a target
+    has no committed offset or a lower one than it was handed, if the source group has moved since, or if one of its
+    members still holds the topics.
+
+    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `NotAuthorized`; and the errors
+    of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     moved = [

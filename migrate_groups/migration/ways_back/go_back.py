@@ -1,4 +1,4 @@
-"""The two ways back and the clean-up, from the record of a run: planned, agreed to, planned again, written."""
+"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask, plan again, write."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ALREADY = {
 
 
 def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
-    """Return whether the record of the run has all of this verb's work as done.
+    """Return whether the receipt shows that this verb is completely done.
 
-    Raises `PartlyApplied` where a group went on during the guard of the execution that did it.
+    Raises `PartlyApplied` if the verb's last execution found that a group moved which must no longer consume.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -43,7 +43,7 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
 
 
 def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
-    """Return the plan of now; that of a hand-back is provisional, until both groups have stopped. Reads only."""
+    """Return the current plan; for a hand-back it is provisional until both groups have stopped. Reads only."""
     plan = _plan(reader, verb, file, clock)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
 
@@ -51,11 +51,12 @@ def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clo
 def go_back(
     clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
 ) -> Execution | None:
-    """Write, and return what became of it; None where the record of the run has it as done.
+    """Carry out a verb and return the execution; None if the receipt shows that it is done.
 
-    A hand-back waits for so many seconds until the target groups and the source group have stopped; before the others
-    nothing may move over ``settle``: a consumer without membership shows only by what it commits. Raises `Refused`
-    where the record or a check forbids it, and for a no; nothing is written then.
+    A hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. The other verbs
+    check twice, ``settle`` seconds apart, that nothing was committed, because a consumer without membership shows only
+    by its commits. Raises `Refused` if the receipt or a check forbids the verb, or if the answer is no; nothing is
+    written then.
     """
     if is_done(file, verb, events):
         return None

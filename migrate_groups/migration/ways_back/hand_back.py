@@ -1,4 +1,4 @@
-"""The way back once the target groups have run: the stopped source group moves forward to where they are."""
+"""The way back after the target groups have run: move the source group forward to their committed offsets."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from migrate_groups.text import some
 
 
 def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
-    """Return the targets' committed offsets now, as a hand-over to the groups that they came from, and its options.
+    """Return the targets' current committed offsets as a hand-over to their source groups, and its options.
 
-    The source group is moved forward only. Raises `Refused` where the record of the run forbids it, names no source
-    group, or two targets share one of its partitions, and where a target has no committed offset for a partition any
-    more; `GroupNotFound`; and as `GroupReader`.
+    The options move the source group forward only.
+
+    Raises `Refused` if the receipt forbids a hand-back or a topic in it has no single source group; if two targets
+    share a partition; or if a target has no committed offset any more for a partition. Raises `GroupNotFound`,
+    `NotAuthorized`, and the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
-    # By topic: a target went on also with partitions that were added, or had no commit, at the hand-over.
+    # By topic, because a target also consumes partitions that were added later or had no commit at the hand-over.
     origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
     if not origin:
         raise Refused("nothing to hand back: this run wrote nothing")

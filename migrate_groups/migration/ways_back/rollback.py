@@ -1,4 +1,4 @@
-"""The way back before the target groups have run: what was there before the hand-over is restored."""
+"""The way back before the target groups have run: restore the committed offsets from before the hand-over."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ from migrate_groups.text import counted, some
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
-    """Return the plan that restores the pre-image of a run's hand-over and deletes the offsets that it created.
+    """Return the plan that restores the targets' offsets from before the hand-over and deletes those that it created.
 
-    Where the source group no longer has the committed offset of a partition, that is set again first, from the receipt:
-    otherwise the partition would be in no group. The plan refuses where a target has members or has committed since:
-    those records would be processed twice. Raises `Refused` where the run wrote nothing; and as `GroupReader`.
+    If the source group no longer has a committed offset for a partition, it is set again first, from the receipt.
+    Otherwise the partition would have no committed offset in any group. The plan's checks refuse if a target has
+    members or has committed since, because those records would be processed twice.
+
+    Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
+    `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
-    # Also those that the run found in place: they are undone once nobody goes on with them.
+    # Includes offsets that the run found in place: the rollback leaves them, and records these partitions as undone.
     undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
@@ -49,7 +52,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     origins = [(lane, source) for lane in undone.values() for source in lane.sources]
     wanted = permissions_wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
-    # Also those that the brokers refused: they must not have gone on.
+    # Includes partitions that the brokers refused, because their group must not have committed since either.
     now = committed_by_order(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)
@@ -72,9 +75,9 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
-    """Return what the source groups do not have committed: as they had it when it was handed over.
+    """Return the changes that set the offsets that source groups no longer have, to the values at the hand-over.
 
-    A partition that they had no offset for then, since it was new for instance, gets the offset that the target got.
+    If the source group had no committed offset then, for instance for a new partition, it gets the target's offset.
     """
     known = {
         (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
@@ -95,7 +98,7 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
 
 
 def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """What the source groups no longer have can be set again: brokers take offsets for groups without members only."""
+    """The lost offsets of source groups can be set again: brokers accept offsets only for groups without members."""
     lost: dict[str, list[str]] = defaultdict(list)
     for change in restored:
         lost[change.group].append(str(change.topic_partition))
@@ -122,7 +125,7 @@ def _live(group: GroupDescription) -> list[str]:
 
 
 def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """What is set again lies within the log: out of it, a consumer would apply auto.offset.reset."""
+    """The offsets that are set again lie within the log: otherwise a consumer would apply auto.offset.reset."""
     bounds = reader.log_ranges([change.topic_partition for change in restored])
     out = [
         f"{change.topic_partition} at {change.after.offset}"
@@ -136,7 +139,7 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
-    """Every topic is the one that was handed over: a recreated one starts again at offset 0 (KIP-516)."""
+    """Every topic is still the one that was handed over: a recreated topic starts again at offset 0 (KIP-516)."""
     now = reader.describe_topics(topics)
     recreated = [
         topic
@@ -157,9 +160,9 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 
 
 def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOffset | None]) -> Check:
-    """Each target has what the run wrote, or, where that was not confirmed or is being undone, what was there before.
+    """Each target has the offset that the run wrote, or the previous one if the write was not confirmed or is undone.
 
-    An offset that was confirmed and is gone expired or was deleted: nobody can tell whether its group had gone on.
+    If a confirmed offset is missing, it has expired or was deleted, and it is unknown how far the group had gone.
     """
     since: list[str] = []
     gone: list[str] = []

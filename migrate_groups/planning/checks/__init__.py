@@ -1,1 +1,1 @@
-"""What must hold before a write: one module a subject."""
+"""The checks before a write: one module for each subject."""

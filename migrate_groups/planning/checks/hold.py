@@ -1,4 +1,4 @@
-"""Whether the old group can be held: joined by us when it has stopped, so that nobody else can."""
+"""Check that the source group can be held: this tool joins it once it has stopped, so that no consumer can join."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from migrate_groups.planning.plan import Check
 
 
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
-    """The principal may join the source group: Read on it. A group that never had a member pays with its offsets.
+    """The principal may join the source group, which takes Read on it. Warn if the group never had a member.
 
-    The offsets of such a group expire one by one after their commit; one that had members has all of them expire one
-    retention after the last of them left (KIP-211), and the hold is a member that leaves
-    (docs/kafka-behaviour.md#holding-a-group).
+    In a group that never had a member, each offset expires one retention after its commit. The hold is a member, and
+    once it leaves, all offsets expire together, one retention after that (KIP-211,
+    docs/kafka-behaviour.md#holding-a-group).
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"

@@ -1,4 +1,4 @@
-"""Whose groups these are: those of Kafka Streams and Connect hold more than their committed offsets."""
+"""Check the kind of the groups: groups of Kafka Streams and Connect keep state beside their committed offsets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _INTERNAL = ("-changelog", "-repartition")
 
 
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every group is that of plain consumers, which start where their group has committed.
+    """Every group is a plain consumer group, whose consumers start at its committed offsets.
 
-    A Kafka Streams application keeps state in topics that bear its group's name, and must agree with its offsets; a
-    Connect sink's group is named by its connector, which has an API of its own for offsets (KIP-875). Both are
-    recognised as far as the brokers show it: an Empty group of an application without such topics looks like any
-    other. Flink and Spark restore from their own checkpoints whatever is committed: nothing on a broker tells.
+    A Kafka Streams application has state in topics named after its group, and this state must agree with its committed
+    offsets. A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875).
+    Both are recognised as far as brokers show them: the Empty group of a Streams application without such topics looks
+    like any other group. Flink and Spark start from their own checkpoints, which no broker shows.
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}

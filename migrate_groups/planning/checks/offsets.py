@@ -1,4 +1,4 @@
-"""Checks of the offsets themselves: inside the log, and one for every partition of every moved topic."""
+"""Checks of the offsets: each lies within the log, and every partition of every moved topic has one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from migrate_groups.text import counted, some
 
 
 def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
-    """Every offset lies within the log; the broker itself accepts any (docs/kafka-behaviour.md#altering-offsets).
+    """Every offset lies within the log, because brokers accept any offset (docs/kafka-behaviour.md#altering-offsets).
 
-    Below the start, records are gone already: refused, or set to it by `out_of_range`. Beyond the end, it is a wrong
-    file.
+    An offset below the log start offset is refused, because records between them were deleted; with ``out_of_range``
+    ``earliest`` it is set to the log start offset. An offset beyond the log end offset is always refused.
     """
     below, beyond, unknown = [], [], []
     written = [
@@ -63,14 +63,14 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
     """Every partition of every moved topic has an offset, or ``uncommitted`` says what it gets.
 
-    Without one, the new group's auto.offset.reset decides: with ``latest``, what is produced between the old group's
-    stop and the new group's start is lost (docs/kafka-behaviour.md#logs).
+    Otherwise the target group's auto.offset.reset decides. With ``latest``, records that are produced between the stop
+    of the source group and the start of the target group are lost (docs/kafka-behaviour.md#logs).
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
     if not missing:
         return Check.passed(name, "every partition of the moved topics has an offset")
-    partitions = {each.topic_partition for each in missing}  # several targets may get the same one
+    partitions = {each.topic_partition for each in missing}  # once each: several targets may get the same one
     count = counted(len(partitions), "partition")
     if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
         reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"

@@ -1,4 +1,4 @@
-"""Whether this principal may do all that a write takes, as the brokers say before anything is written (KIP-430)."""
+"""Check that this principal has the permissions that a write takes, as brokers return them (KIP-430)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
 OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
-"""What no application reads: whoever may describe it may most likely describe every topic."""
+"""The offsets topic. A principal that may describe it may most likely describe every topic: no application reads it."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """The principal may read the source groups, and write the targets: Read on the group and on each topic.
+    """The principal may describe the source groups, and has Read on the target groups and on each topic.
 
     See docs/kafka-behaviour.md#what-a-principal-may-not-see.
 
-    Delete on a target and Read on a source group are for a rollback alone: their lack is a warning.
+    Only a rollback needs Delete on a target group and Read on a source group, so that their lack is only a warning.
     """
     name = "permission"
     wanted, permissions = needed(rows), survey.cluster_facts.permissions
@@ -46,11 +46,11 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """Nothing of an old group is hidden: Kafka leaves a topic without Describe out of its answers.
+    """No topic of a source group is hidden: Kafka's answers leave out topics on which the principal lacks Describe.
 
     See docs/kafka-behaviour.md#what-a-principal-may-not-see.
 
-    No broker says how much it hides. A principal that may not describe `OFFSETS` is warned.
+    Brokers don't say what they leave out, so that this check warns if the principal may not describe `OFFSETS`.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
@@ -65,7 +65,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return what a principal must be allowed to do, to write these rows, each of which names its group."""
+    """Return the permissions that it takes to write these wanted partitions."""
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
         {row.group for row in rows if row.group is not None},
@@ -76,7 +76,7 @@ def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
 def of_hand_over(
     sources: Iterable[str], targets: Iterable[str], topics: Iterable[str]
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return what a principal must be allowed to do, to write what source groups have committed to target groups."""
+    """Return the permissions that it takes to write the source groups' committed offsets to the target groups."""
     read = {Resource(ResourceType.GROUP, group) for group in sources}
     written = {Resource(ResourceType.GROUP, group) for group in targets}
     written |= {Resource(ResourceType.TOPIC, topic) for topic in topics}
@@ -84,7 +84,7 @@ def of_hand_over(
 
 
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:
-    """Return each operation that is wanted and not permitted, by resource, in the words of Kafka's ACLs."""
+    """Return the operations that are wanted and not permitted, for each resource, in the words of Kafka's ACLs."""
     return [
         f"{' and '.join(sorted(lacking))} on {resource}"
         for resource, operations in sorted(wanted.items())
@@ -93,5 +93,5 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
 
 
 def hidden(permissions: Permissions) -> bool:
-    """Return whether one of these groups and topics may not even be described."""
+    """Return whether the principal lacks Describe on any of these groups and topics."""
     return any(permitted is not None and Operation.DESCRIBE not in permitted for permitted in permissions.values())

@@ -1,4 +1,4 @@
-"""When the new offsets expire, if nobody starts their groups."""
+"""Say when the new offsets expire if no consumer joins their groups."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _SHORT = timedelta(days=1)
 
 
 def retention(changes: Sequence[Change], survey: Survey) -> Check:
-    """Offsets of a group that nobody starts expire after ``offsets.retention.minutes`` (KIP-211).
+    """Say when the new offsets expire, and warn if that may be soon. This check never refuses.
 
-    In a group made by the write, and in an Empty KIP-848 one, they do so partition by partition, from each commit's own
-    time. In a classic group that once had members they do from when the last one left: altering does not restart that
-    clock, and no request tells where it stands (docs/kafka-behaviour.md#expiry).
+    The offsets of a group without members expire after ``offsets.retention.minutes`` (KIP-211). In a group that the
+    write creates, and in an Empty KIP-848 group, each offset expires this long after its own commit. In a classic group
+    that has had members, all expire this long after the last member left. Altering offsets does not change that time,
+    and no request returns it (docs/kafka-behaviour.md#expiry).
     """
     name = "retention"
     kept = survey.cluster_facts.offsets_retention
@@ -40,7 +41,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
 
 
 def _counts_from_last_member(group: GroupDescription) -> bool:
-    # A classic group keeps the protocol type of its last member; one that never had any has none.
+    # A classic group keeps the protocol type of its last member. A group that never had a member has no protocol type.
     return group.group_type == "classic" and group.protocol_type in ("consumer", HOLD_PROTOCOL_TYPE)
 
 

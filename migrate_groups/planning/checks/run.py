@@ -1,4 +1,4 @@
-"""All checks of a write, in the order in which people read them."""
+"""Run all checks of a write, in the order in which they are shown."""
 
 from __future__ import annotations
 

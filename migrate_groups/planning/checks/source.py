@@ -1,4 +1,4 @@
-"""Checks of the groups that hand over: the same cluster and topics, stopped, and not moved since the snapshot."""
+"""Checks of the source groups: same cluster, same topics, stopped, and not moved since the snapshot."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
-# No request tells such a member from a live one (docs/kafka-behaviour.md#members-and-states).
+# No request distinguishes such a member from a live one (docs/kafka-behaviour.md#members-and-states).
 _LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
 
 
 def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """The offsets were read on this cluster: on another one the same offset is another record."""
+    """The offsets were read on this cluster, because on another cluster the same offset is another record."""
     others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
         return Check.refused(
@@ -30,7 +30,10 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted]) -> Check:
-    """Say where no source group is claimed: then nobody is asked whether somebody still consumes."""
+    """Every offset has a source group. Warn about offsets without one; refuse where there are no offsets.
+
+    Without a source group, no check looks for members that still consume.
+    """
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
     if not wanted:
@@ -43,9 +46,10 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every source group is Empty, or Stable with nobody assigned or subscribed to the moved topics.
+    """Every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
 
-    One that does not exist has no member either: ``vanished = "restore"`` hands over what it had committed.
+    A source group that does not exist is refused, unless ``vanished`` is ``restore``: it has no members either, and its
+    last committed offsets are handed over.
     """
     topics: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
@@ -66,11 +70,12 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
 
 
 def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
-    """Return why a group still consumes these topics (None: any); empty where it has stopped.
+    """Return why a group may still consume these topics (None: any topic); empty where it has stopped.
 
-    By topic, any state but Stable and Empty means wait: KIP-848 members that are revoking show a topic nowhere and
-    still commit it, and classic ones that rebalance show no subscriptions (docs/kafka-behaviour.md#members-and-states).
-    So does a Stable group whose members, or what they hold, can't be seen.
+    With topics given, a group counts as stopped only if it is Empty, or Stable without a member on them. In other
+    states a KIP-848 member that is revoking a partition shows it nowhere and may still commit it, and classic members
+    show no subscriptions (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members, or that is
+    no consumer group, does not count as stopped either.
     """
     if group.stopped:
         return []
@@ -88,14 +93,14 @@ def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
 
 
 def describe_member(member: Member) -> str:
-    """Return who a member is, in the words that a person can find it by, and the topics that it is on."""
+    """Return a member's client id, host and static name, by which a person can find it, and its topics."""
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
     return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}"
 
 
 def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """What the source groups have committed is what the snapshot holds; what they no longer have is for `vanished`."""
+    """The source groups' committed offsets are those of the snapshot. Offsets that are gone are left to `vanished`."""
     moved = {}  # by partition of a source: several targets may get the same one
     for each in wanted:
         if each.source_group is None:
@@ -114,11 +119,11 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
-    """What the source groups had committed, they still have.
+    """The source groups still have the committed offsets of the snapshot.
 
-    Commits of idle partitions that are older than the retention expire as soon as their topic is unsubscribed, the
-    group alive (docs/kafka-behaviour.md#expiry). ``vanished = "restore"`` hands over what the snapshot holds. What the
-    run that is resumed has handed over already is handed over again.
+    Offsets older than the retention expire as soon as no member subscribes to their topic, even in a live group
+    (docs/kafka-behaviour.md#expiry). With ``vanished`` ``restore``, the offsets of the snapshot are handed over anyway.
+    So are those that the resumed run has handed over already, whatever ``vanished`` says.
     """
     entries = receipt.hand_over.entries if receipt.hand_over else ()
     handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
@@ -143,9 +148,9 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
 
 def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
-    """Say how a hand-back works where the source group lives on: brokers take offsets for a group without members only.
+    """Warn that a hand-back needs a stop of the source group, where topics stay with it.
 
-    ``own``: all topics of the source group, of which those that are wanted are moved.
+    Brokers refuse offsets for a group with members. ``own``: all topics of the source group, moved or not.
     """
     stay = set(own) - {each.topic for each in wanted}
     if not stay:
@@ -159,7 +164,7 @@ def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], option
 
 
 def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """Every topic exists, and is the one that the snapshot saw: a recreated one starts again at offset 0 (KIP-516)."""
+    """Every topic exists and has the id of the snapshot, because a recreated topic starts at offset 0 (KIP-516)."""
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
         return Check.refused("topics", f"topic {some(gone)} does not exist")

@@ -1,4 +1,4 @@
-"""Checks of the groups that are written: nobody runs in them, and what they have already committed."""
+"""Checks of the target groups: they have no members, and no committed offset that would be replaced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behavi
 
 
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every target is missing or Empty, and no source: the coordinator refuses groups with members (error 25)."""
+    """Every target group is Empty or does not exist, and is not a source group, unless ``restore`` is set.
+
+    The coordinator refuses offsets for a group with members (UNKNOWN_MEMBER_ID, error 25). A name that librdkafka would
+    change is refused, because the second client would read another group.
+    """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
@@ -40,10 +44,10 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
-    """What the targets have committed already is equal to what is to be written, or `on_existing` says what to do.
+    """The target groups have no committed offset that differs from the plan, or ``on_existing`` says what to do.
 
-    That holds for partitions that get nothing as well: their new group would start at what it has. What this
-    run wrote itself, or left there when it was handed back, is replaced without a question if nobody has moved it.
+    Partitions for which nothing is written are included, because their target group would start at the offset that it
+    has. An offset that this run wrote itself, or that was there at its hand-back, is replaced if it has not changed.
     """
     own = receipt.own_writes()
     differing = []

@@ -1,26 +1,30 @@
-"""The hand-over as the offsets topic's log has it: DataFrame to DataFrame, in Spark SQL functions only.
+"""Judge a hand-over from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Of each partition that was handed over, one row with two verdicts. The old group's: ``stopped``, ``late-commit`` (it has
-committed since the fence) or ``undetermined``. The new group's, in this order of precedence:
+Each partition that was handed over gets one row with two verdicts. The source group's verdict is ``late-commit`` (it
+has committed since the fence), ``undetermined`` or ``stopped``. The target group's verdict is the first in this table
+that applies; an own commit is one that the migration did not write:
 
-===================  ===============================================================================================
-``missing``          what was handed over is not in place, or the offset is deleted or expired, and nobody has
-                     committed since
-``earlier``          the first commit of its own lies before what was handed over: records are processed again
-``later``            the first commit of its own lies behind it, and what was handed over was not in place by then:
-                     records may be skipped
-``undetermined``     none of the above is to be seen, and the evidence is not whole; or the offset was deleted or
-                     expired, and the group has committed since: nobody can tell where it went on
-``not-in-snapshot``  the group commits for a partition that was not handed over to it
-``no-commit-yet``    what was handed over is in place, and nobody has committed since
-``starts-at-snapshot``  what was handed over was in place when the group first committed, at it or behind it
-===================  ===============================================================================================
+======================  ============================================================================================
+``not-in-snapshot``     the group commits for a partition that was not handed over to it
+``earlier``             the first own commit is below the offset handed over: records are processed again
+``missing``             the committed offset was deleted or expired, and the group has not committed since
+``undetermined``        the evidence about the group is not whole
+``no-commit-yet``       the offset handed over is in place, and there is no own commit
+``missing``             the offset handed over is not in place, and there is no own commit
+``later``               the first own commit is above the offset handed over, which was not in place by then: records
+                        may be skipped
+``undetermined``        the committed offset was deleted or expired, and the group has committed since: it may have
+                        resumed at any offset
+``starts-at-snapshot``  the first own commit is at the offset handed over, or above it while that was in place
+======================  ============================================================================================
 
-A commit says where a group has got to, not where it began: a consumer that seeks by itself can't be seen, unless it
-goes back. ``rewinds`` counts own commits that lie before the last commit, be that deleted since or not.
+A commit shows how far a group has got, not where it started. So a consumer that seeks forward by itself is not
+detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if
+that was deleted in between.
 
-The evidence of a partition of the log is whole where every offset from the fence to the end is there: as a record, or
-as a transaction's mark. What is missing was compacted away (or expired): something may have been there that is gone.
+The evidence of a partition of the log is whole if every offset from the fence to the end is there, as a record or as a
+control record (transaction marker), if every record can be decoded, and if no open transaction holds offsets back.
+Missing offsets were compacted away or have expired, so they may have held commits.
 """
 
 from __future__ import annotations
@@ -43,8 +47,9 @@ HANDED_OVER = StructType(
         StructField("ours", ArrayType(LongType()), nullable=False),
     ]
 )
-"""What was handed over: where the source group stopped, what the group had committed before, what was written (null:
-nothing was), and every offset that our own runs have put there."""
+"""The partitions that were handed over. stopped_at: the offset at which the source group stopped; before: the target
+group's committed offset before the write; written: the offset that was written (null: none); ours: every offset that
+the runs of this migration wrote, or may have written."""
 
 GROUPS = StructType(
     [
@@ -53,7 +58,7 @@ GROUPS = StructType(
         StructField("fence", LongType(), nullable=False),
     ]
 )
-"""The groups in question, the partition of the log that each is in, and the offset from which it counts there."""
+"""The groups to judge, the partition of the log that holds each, and the offset from which its records count."""
 
 RANGES = StructType(
     [
@@ -63,7 +68,8 @@ RANGES = StructType(
         StructField("held_back", LongType(), nullable=False),
     ]
 )
-"""What was landed of each partition of the log; ``held_back`` offsets at its end belong to open transactions."""
+"""The offsets that were landed of each partition of the log. After ``end_offset``, which is exclusive, an open
+transaction holds back ``held_back`` more."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -75,19 +81,20 @@ NEW_VERDICTS = (
     "no-commit-yet",
     "starts-at-snapshot",
 )
-"""All of them, the worst first."""
+"""All verdicts of target groups, the worst first, as in `OLD_VERDICTS` for source groups."""
 
 PROBLEMS = ("late-commit", "missing", "earlier", "later")
-"""Those that are a gap or a replay."""
+"""The verdicts that mean a gap or a replay."""
 
 _KEYS = ["group", "topic", "partition"]
 
 
 def evidence(raw: DataFrame, log: DataFrame, ranges: DataFrame) -> DataFrame:
-    """One row for each landed partition of the log (`RANGES`), with what there is of it.
+    """Return one row for each landed partition of the log (`RANGES`), which counts its offsets by kind.
 
-    raw: the landed log (`offsets_log.RAW`); log: the same decoded. Columns: those of `RANGES`, records, control,
-    aborted, missing (offsets of which there is nothing), malformed, whole.
+    raw: the landed log (`offsets_log.RAW`); log: the same, decoded. Columns: those of `RANGES`, records, control,
+    aborted, missing (offsets that are not in the log), malformed (records that can't be decoded), whole (see the
+    module).
     """
     kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
     found = raw.groupBy("log_partition").agg(*kinds)
@@ -104,15 +111,15 @@ _KINDS = {"record": "records", "control": "control", "aborted": "aborted"}
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """The decoded records of these groups (`GROUPS`) from their fences on."""
+    """Return the decoded records of these groups (`GROUPS`), each from the group's fence on."""
     return log.join(F.broadcast(groups), ["group", "log_partition"]).where(F.col("log_offset") >= F.col("fence"))
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Every commit of an old group for a partition that it has handed over.
+    """Return every commit of a source group for a partition that it has handed over.
 
     log: `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (records
-    past where the group had stopped: they are processed twice; negative: the old group went back).
+    after the offset at which the group had stopped: they are processed twice; negative: the source group went back).
     """
     moved = handed_over.select(F.col("source_group").alias("group"), "topic", "partition", "stopped_at").dropDuplicates(
         _KEYS
@@ -129,10 +136,10 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Every deletion of a committed offset that was handed over, from the old group or the new one, and of the groups.
+    """Return every deletion of a committed offset that was handed over, in source or target group, and of the groups.
 
-    Nobody can tell from a deletion whether somebody asked for it or the offset expired. Columns: group, topic and
-    partition (null: the group as a whole), log_partition, log_offset, log_time.
+    A deletion does not show whether it was requested or the offset expired. Columns: group, topic and partition (null:
+    the record of the group itself), log_partition, log_offset, log_time.
     """
     sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
     keys = sides[0].union(sides[1]).distinct()
@@ -143,11 +150,12 @@ def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
-    """One row for each partition that was handed over, and for each that a new group commits for besides.
+    """Return one row for each partition that was handed over, and for each other one that a target group commits for.
 
     log: `of_groups`; handed_over: `HANDED_OVER`; groups: `GROUPS`; found: `evidence`. Columns: source_group, group,
-    topic, partition, stopped_at, written, old (verdict), late_commits, new (verdict), first_own (its offset),
-    first_own_time, committed (the last), commits, rewinds, deletions, reason (why undetermined, else null).
+    topic, partition, stopped_at, written, old (verdict), late_commits, new (verdict), first_own (offset of the first
+    own commit), first_own_time, committed (the last offset), commits, rewinds, deletions, reason (why the evidence is
+    not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves none).
     """
     whole = _whole_by_group(log, groups, found)
     late = late_commits(log, handed_over).groupBy(*_KEYS).agg(F.count("*").alias("late_commits"))
@@ -186,10 +194,11 @@ def _commits(log: DataFrame) -> DataFrame:
 
 
 def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
-    """Why the evidence of a group is not whole; null where it is.
+    """Return why the evidence about each group is not whole (``reason``; null: it is whole).
 
-    A group that was deleted took its commits along: only the deletion is sure to stay. A group that is empty changes
-    its protocol (KIP-848) by a deletion, too, with which nothing goes: the record of the other kind comes right after.
+    When a group was deleted, its commits are compacted away, and only the deletion is sure to stay. An Empty group that
+    changes its protocol (KIP-848) is deleted in the log, too, but keeps its commits: there the group's record of the
+    other kind follows at once.
     """
     order = Window.partitionBy("group").orderBy("log_offset")
     exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).select(
@@ -222,9 +231,10 @@ def _prefixed(whole: DataFrame, group: str, side: str) -> DataFrame:
 
 
 def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """What each group did to each partition's offset, in the log's order.
+    """Return what each group did to each partition's committed offset, in the order of the log.
 
-    Ours are the leading commits of offsets that we have put there, each once: the rest is the group's own.
+    The first commits count as written by this migration while their offsets are in ``ours`` and differ from the one
+    before. All later commits are the group's own.
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     previous = F.lag("offset").over(order)
@@ -241,7 +251,7 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
         F.lag("tombstone").over(order).alias("was_deleted"),
         (F.array_contains("ours", F.col("offset")) & ~previous.eqNullSafe(F.col("offset"))).alias("maybe_ours"),
     )
-    # One that is not ours ends what may be ours.
+    # All commits after the first that is not ours are the group's own.
     rows = rows.withColumn("ours", F.min(F.coalesce("maybe_ours", F.lit(False))).over(order))
     own = ~F.col("tombstone") & ~F.col("ours")
     rewind = own & (F.col("offset") < F.col("reached"))
@@ -260,7 +270,7 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _resumed() -> Column:
-    """What is in doubt where a group has committed after its offset was gone: it may have begun anywhere."""
+    """Return the doubt about a group that committed after its offset was deleted or expired; null if it did not."""
     return F.when(F.col("resumed") > 0, "the offset was deleted or expired, and committed anew")
 
 

@@ -1,4 +1,4 @@
-"""The audit job: concludes from the log, and hands over plain values of bounded size."""
+"""The audit job: judges a hand-over from the log, and returns plain values of bounded size."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from migrate_groups.spark.offsets_topic import audit
 from migrate_groups.spark.offsets_topic.offsets_log import decode
 
 MAX_ROWS = 1000
-"""At most so many rows of the summary, and of the commits, deletions and records that are named one by one."""
+"""The largest number of rows in the summary and in each list of partitions, commits, deletions or records."""
 
 
 class AuditedTopic(NamedTuple):
-    """What was handed over to one group of one topic: how many partitions have which verdicts, and go back."""
+    """One topic of one target group: how many partitions have each verdict, and how many went back (``rewinds``)."""
 
     source_group: str | None
     group: str
@@ -29,7 +29,7 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """One partition with a problem, or of which nobody can tell (`audit.hand_over`)."""
+    """One partition that has a problem or is undetermined (`audit.hand_over`)."""
 
     source_group: str | None
     group: str
@@ -47,7 +47,7 @@ class Partition(NamedTuple):
 
 
 class LateCommit(NamedTuple):
-    """A commit of an old group (`audit.late_commits`)."""
+    """A commit of a source group after the hand-over (`audit.late_commits`)."""
 
     group: str
     topic: str
@@ -58,7 +58,7 @@ class LateCommit(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A deleted or expired offset, or, without a topic, a deleted group (`audit.deletions`)."""
+    """A deleted or expired offset or, if topic is None, the deletion of a group's own record (`audit.deletions`)."""
 
     group: str
     topic: str | None
@@ -67,7 +67,7 @@ class Deletion(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What there is of one partition of the log (`audit.evidence`)."""
+    """The counts of one partition of the log (`audit.evidence`)."""
 
     log_partition: int
     start_offset: int
@@ -82,7 +82,7 @@ class Evidence(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A record that can't be decoded."""
+    """A record that can't be decoded, and why."""
 
     log_partition: int
     log_offset: int
@@ -91,10 +91,10 @@ class Malformed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What `audit` found.
+    """The result of `run_audit`.
 
-    old, new: how many partitions have each verdict; rewinds: how many went back. problems and undetermined: how many
-    partitions have a problem, and of how many others nobody can tell. The tables have at most `MAX_ROWS` rows.
+    old, new: how many partitions have each verdict. rewinds: how many partitions went back. problems: how many have a
+    problem. undetermined: how many of the others are undetermined. Each table has at most `MAX_ROWS` rows.
     """
 
     old: dict[str, int]
@@ -117,9 +117,9 @@ def run_audit(
     groups: Iterable[tuple[str, int, int]],
     ranges: Iterable[tuple[int, int, int, int]],
 ) -> Audit:
-    """Prove a hand-over from the log (`offsets_log.RAW`), which must be the same however often it is read.
+    """Judge a hand-over from the log (`offsets_log.RAW`), which must return the same rows each time it is read.
 
-    The rows have the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
+    The other rows have the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
     """
     asked = [*groups]
     partitions = [*ranges]
@@ -137,7 +137,7 @@ def run_audit(
 
 def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataFrame) -> Audit:
     evidence = plain_rows(found.orderBy("log_partition"), Evidence)
-    # Computed once: a row for each partition of the log.
+    # Made a local table, so that Spark does not compute it again: it has one row for each partition of the log.
     found = log.sparkSession.createDataFrame(evidence, found.select(*Evidence._fields).schema)
     records = audit.of_groups(log, groups)
     proof = audit.hand_over(records, given, groups, found).persist()
@@ -153,12 +153,12 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
             F.count_if(problem).alias("problems"),
             F.count_if(unsure).alias("undetermined"),
         )
-        # Sorted here, since Spark runs one more job for a sample before it sorts.
+        # Sorted in Python, because Spark runs one more job, for a sample, before it sorts.
         counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
         problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
         old = _count(counts, "old", audit.OLD_VERDICTS)
         in_order = ("log_time", "log_partition", "log_offset")
-        # What the counts say that there is none of is not looked for: each look takes Spark half a second or more.
+        # A table is read only if the counts show that it has rows, because each read takes half a second or more.
         doubtful = late = malformed = ()
         if problems or undetermined:
             named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
@@ -186,7 +186,7 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
 
 
 def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
-    """Return the first `MAX_ROWS` of a table as named tuples of this kind, times in UTC."""
+    """Return the first `MAX_ROWS` rows of a table as named tuples of this kind, with times in UTC."""
 
     def value(each: Any) -> Any:
         return each.astimezone(UTC) if isinstance(each, datetime) else each

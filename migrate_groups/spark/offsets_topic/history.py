@@ -1,8 +1,8 @@
-"""The history that the offsets topic's log holds: DataFrame to DataFrame, in Spark SQL functions only.
+"""Compute the history in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-What a group had committed at a moment is its last commit in the log up to then. Compaction takes a commit away once a
-later one has replaced it. So what it hides is between: a commit that is left was made, and was the last one when the
-log was compacted; at a moment before, an older one may be all that is left, and lag is at most what is shown.
+A group's committed offset at a moment is its last commit in the log up to that moment. Compaction removes a commit once
+a later one has replaced it. So every commit in the log is real, but at an earlier moment the log may have only an older
+commit than the group had made by then: its lag was at most what is shown.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ LOG_ENDS = StructType(
         StructField("log_end_offset", LongType()),
     ]
 )
-"""Where the log of a partition ended at a moment; no row, or null, where nobody knows."""
+"""The log end offset of a partition at a moment; no row, or null, if it is not known."""
 
 MAX_CLIENTS = 20
-"""At most so many members of a group are named."""
+"""The largest number of a group's clients that are named for one moment."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS = ["group", "topic", "partition"]
 
 
 class Moments(NamedTuple):
-    """Moments at equal distance, on round times, and one more: the last, which may lie anywhere behind them."""
+    """Moments at equal distances, on round times, and a last one at any time after them."""
 
     first: datetime
     every: timedelta
@@ -43,7 +43,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """The moments of round times behind the earliest one; the first of them where that is later is the last."""
+        """Return the round times after ``earliest`` and before ``last``, then ``last`` itself."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -51,27 +51,27 @@ class Moments(NamedTuple):
         return -((self.first - self.last) // self.every) + 1
 
     def all(self) -> list[datetime]:
-        """Every one, in order."""
+        """Return all moments, in order."""
         return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
 
     def number(self, time: Column) -> Column:
-        """The number of the first moment at or after a time; that of the last one for what is later."""
+        """Return the number, from 0, of the first moment at or after a time; of the last moment for a later time."""
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """The moment with a number."""
+        """Return the moment with this number."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
 
 
 def commits(log: DataFrame) -> DataFrame:
-    """Every commit and deletion of an offset in a decoded log (`offsets_log.decode`).
+    """Return every commit and deletion of an offset in a decoded log (`offsets_log.decode`).
 
     Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: deleted), deleted, rewind
-    (it lies before the one that it replaced), until (when the next one followed; null for the last). Times never go
-    back along the log.
+    (the offset is lower than the one that it replaced), until (log_time of the next commit or deletion; null for the
+    last). ``log_time`` is the latest time in the partition's records so far, so that it never goes back along the log.
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
@@ -89,12 +89,12 @@ def commits(log: DataFrame) -> DataFrame:
 
 
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
-    """One row for every group, topic and moment from the group's first commit in the topic on.
+    """Return one row for each group, topic and moment, from the group's first commit in the topic on.
 
     made: `commits`; ends: `LOG_ENDS`; who: `members.members`. Columns: cluster_id, group, topic, taken_at (the moment),
-    partitions, committed, lag, produced, consumed (as `timeline.lag_timeline` has them; lag is null where no end of the
-    log is known), and of the time since the moment before commits, rewinds, deletions, last_commit_at and clients (who
-    was a member of the group, sorted, at most `MAX_CLIENTS`; empty: nobody that the log knows of).
+    partitions, committed, lag, produced, consumed (as in `timeline.lag_timeline`; lag is null if no log end offset is
+    known). For the time since the previous moment: commits, rewinds, deletions, last_commit_at and clients (of the
+    group's members, sorted, at most `MAX_CLIENTS`; empty: the log shows none).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
@@ -113,11 +113,11 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 
 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
-    """One row for every group.
+    """Return one row for each group.
 
     made: `commits`; timeline: `history`; evidence: `audit.evidence`. Columns: group, topics, partitions, commits,
     rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment), log_partition, missing
-    (offsets of that partition of the log of which there is nothing).
+    (offsets that are not in that partition of the log).
     """
     time = F.when(~F.col("deleted"), F.col("log_time"))
     executions = made.groupBy("group", "log_partition").agg(
@@ -135,7 +135,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Who was a member of each group at each moment, or at a time since the one before."""
+    """Return the clients of each group's members at each moment, or at any time since the previous moment."""
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)
     of_moments = who.withColumn("number", F.explode(numbers)).select(
@@ -146,7 +146,7 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """What each group had committed at each moment, as the rows of a snapshot."""
+    """Return each group's committed offsets at each moment, as the rows of a snapshot."""
     begun, ended = moments.number(F.col("log_time")), moments.number(F.col("until"))
     after = F.when(F.col("until").isNull(), F.lit(len(moments))).otherwise(ended)
     in_force = made.withColumns({"begun": begun, "after": after}).where(F.col("begun") < F.col("after"))
@@ -155,7 +155,7 @@ def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
     return (
         at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset")
         .join(ends, ["topic", "partition", "taken_at"], "left")
-        # Nothing can be committed beyond the end: this is the end of another topic, which has the name by now.
+        # A log end below the committed offset counts as unknown: it is that of a newer topic with the same name.
         .withColumn("log_end_offset", F.when(F.coalesce(F.col("offset") <= end, F.lit(True)), end))
         .withColumns({"source_group": nothing, "topic_id": nothing})
     )

@@ -1,4 +1,4 @@
-"""The history job: reads a landed log of all groups, writes the table, and hands over plain values of bounded size."""
+"""The history job: reads the landed log of all groups, writes the table, and returns plain values of bounded size."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
-"""The brokers are asked once for each moment."""
+"""The number of moments is limited, because the brokers are asked once for each."""
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
-"""Returns where the rows of `history.LOG_ENDS` stand, as Parquet, for these partitions and moments."""
+"""Writes the rows of `history.LOG_ENDS` for these partitions and moments as Parquet, and returns the path."""
 
 
 class LandedFiles(NamedTuple):
-    """A landed log: a folder of Parquet files with the columns of `offsets_log.RAW`, what was landed, and its cluster.
+    """A landed log: a folder of Parquet files with the columns of `offsets_log.RAW`, their offsets, and the cluster.
 
     ranges: rows of `audit.RANGES`.
     """
@@ -39,7 +39,7 @@ class LandedFiles(NamedTuple):
 
 
 class GroupHistory(NamedTuple):
-    """One group (`history.by_group`); lag is the sum of its partitions, None where none is known."""
+    """One group (`history.by_group`). Lag is in records, over all its partitions; None if it is known for none."""
 
     group: str
     topics: int
@@ -56,10 +56,11 @@ class GroupHistory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What the log tells of the groups in it.
+    """The result of `run_history`.
 
-    ``groups`` is the first `MAX_ROWS` of ``found`` groups, those with most commits; ``timeline`` the most telling
-    points of the table (`result.moments`); ``evidence`` what there is of each partition of the log.
+    ``groups``: of ``found`` groups, the `MAX_ROWS` with the most commits. ``first``, ``last``: the first and the last
+    moment. ``timeline``: the points of the table that `result.moments` selects. ``evidence``: the counts of each
+    partition of the log.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -80,20 +81,20 @@ def run_history(
     now: datetime,
     out: Path,
 ) -> History:
-    """Write the table of `history.history` to a new Parquet folder, and return what a person looks at.
+    """Write the table of `history.history` to a new Parquet folder, and return a summary for people.
 
     Args:
         spark: a session.
         log: see `LandedFiles`.
         log_ends: see `LogEnds`.
-        groups: those that are asked for; none: all.
-        every: the distance of the moments.
+        groups: the groups in the table; empty: all.
+        every: the time between two moments.
         now: the last moment.
-        out: where the table goes.
+        out: the folder of the table.
 
     Raises:
         Undetermined: the log has no commit of these groups.
-        UsageError: there would be more than `MAX_MOMENTS`.
+        UsageError: there would be more than `MAX_MOMENTS` moments.
     """
     raw = landed_log(spark, log.folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)

@@ -1,8 +1,8 @@
-"""Who was in a group, as far as the offsets topic's log shows: DataFrame to DataFrame, in Spark SQL functions only.
+"""Find the members of groups in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-A commit does not say which member made it. But a classic group's record of itself has all members, written at each
-rebalance (``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.1 write), and each member of a KIP-848
-group has a record of its own (``ConsumerGroupMemberMetadataValue.json``). Anything else tells of no client.
+A commit does not say which member made it. But each rebalance of a classic group writes a record with all its members
+(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.1 write), and each member of a KIP-848 group has a
+separate record (``ConsumerGroupMemberMetadataValue.json``). Other records name no client.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from migrate_groups.spark.offsets_topic.offsets_log import decode, fold, text, u
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
-# A member of a classic group: member id, group instance id, client id, host, time-outs, subscription, assignment.
+# The fields of a member of a classic group, in order: member id, group instance id, client id, host, timeouts,
+# subscription, assignment.
 _FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
-# A broken record may claim more members than it has bytes for.
+# A member takes at least this many bytes; a broken record may claim more members than it has bytes for.
 _LEAST_BYTES = 18
 
 
 def members(raw: DataFrame) -> DataFrame:
-    """One row for every record of a landed log (`offsets_log.RAW`) that says who is in a group.
+    """Return one row for each record of a landed log (`offsets_log.RAW`) that lists members of a group.
 
     Columns: group, log_partition, log_offset, log_time, until (when the next record replaced it; null: it is the last),
-    clients (client id and host of each member as ``client/host``; empty where nobody is left, null where the record
-    can't be read).
+    clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record can't be
+    read).
     """
     types = [f"{number:04X}" for number in (_CLASSIC, _KIP_848)]
     said = raw.where((F.col("kind") == "record") & F.hex(F.substring("key", 1, 2)).isin(*types))
@@ -40,8 +41,8 @@ def members(raw: DataFrame) -> DataFrame:
 
 def _of_classic() -> Column:
     version = F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2))
-    at = _after_string(F.lit(3)) + 4  # the protocol type, and the generation
-    at = _after_string(_after_string(at))  # the protocol, and the leader
+    at = _after_string(F.lit(3)) + 4  # skips the protocol type and the generation
+    at = _after_string(_after_string(at))  # skips the protocol and the leader
     at = at + F.when(version >= 2, 8).otherwise(0)
     start = F.when(version.isin(*_VERSIONS), at)
     count = F.greatest(F.least(_number(start, 4), F.octet_length("value") / _LEAST_BYTES).cast("int"), F.lit(-1))
@@ -70,8 +71,8 @@ def _of_classic() -> Column:
 
 
 def _of_kip_848() -> Column:
-    at = F.lit(3)  # behind the version
-    for _ in range(2):  # group instance id and rack
+    at = F.lit(3)  # skips the version
+    for _ in range(2):  # skips the group instance id and the rack
         at = at + F.greatest(_number(at, 1), F.lit(1))
     host = at + F.greatest(_number(at, 1), F.lit(1))
     named = F.concat(*(text("value", place + 1, _number(place, 1) - 1) for place in (at, host)))
@@ -79,10 +80,10 @@ def _of_kip_848() -> Column:
 
 
 def _after_string(at: Column) -> Column:
-    """The place behind a string with two bytes of length, which is -1 for null."""
+    """Return the position after a string, whose length takes two bytes and is -1 for null."""
     return at + 2 + F.greatest(_number(at, 2), F.lit(0))
 
 
 def _number(at: Column, size: int) -> Column:
-    """The signed number in so many bytes of the value from a place (from 1) on; null where there are none."""
+    """Return the signed number in ``size`` bytes of the value from position ``at`` (from 1); null if there are none."""
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

@@ -1,11 +1,12 @@
-"""The landed log of the offsets topic, decoded: DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the landed log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Keys begin with a number of two bytes that says what the record is about (`KINDS`), then the group's name; those of
-committed offsets go on with topic and partition. A value begins with its version. Source: the message definitions of
+A key begins with a two-byte number, the kind of the record (`KINDS`), followed by the group's name. The key of a
+committed offset continues with topic and partition. A value begins with its version. Source: the message definitions of
 Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.1).
 
-No record fails a job. What can't be decoded is kept, and ``problem`` says why. Numbers are read through ``conv`` with a
-signed base, and folded to their sign: a cast that overflows would end the job, since Spark's ANSI mode is on.
+No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with ``conv``
+and get their sign from its negative base or from `fold`, because a cast that overflows fails the job in Spark's ANSI
+mode.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ RAW = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""A landed log: a record's place in the offsets topic, when it was written, what it is (``record``, ``control`` or
-``aborted``), and its bytes."""
+"""A landed log: a record's partition and offset in the offsets topic, when it was written, its kind (``record``,
+``control`` or ``aborted``), and the bytes of its key and value."""
 
 KINDS = {
     0: "offset-commit",
@@ -61,31 +62,31 @@ KINDS = {
     22: "streams-group-current-member-assignment",
     23: "streams-group-topology",
 }
-"""What a record is about, by the number that its key begins with. Any other number is ``type-N``."""
+"""The kind of a record, by the number with which its key begins. The kind of any other number N is ``type-N``."""
 
 OFFSET_COMMIT = "offset-commit"
 GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
-"""The records that a group of offsets exists by: of a classic one, of KIP-848 and of KIP-1071."""
+"""The kinds of record that say that a group exists: a classic group, one of KIP-848, and one of KIP-1071."""
 
-# The topic follows the group, or a member id; in 16 a regular expression.
+# In these kinds a second string follows the group: the topic of a commit, a member id, or (16) a regular expression.
 _WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
-# Up to the year 9999, which is as far as a timestamp goes in Python.
+# The end of the year 9999, because Python has no later timestamps.
 _LAST_MILLISECOND = 253_402_300_799_999
 
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
-    """A landed log: a folder of Parquet files with the columns of `RAW`."""
+    """Return the landed log in a folder of Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
 def decode(raw: DataFrame) -> DataFrame:
-    """The records of a landed log (columns of `RAW`), one row each but for control and aborted ones.
+    """Return the records of a landed log (columns of `RAW`), one row each, without control records and aborted records.
 
-    Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (or the regular
-    expression, where the key has one), tombstone (the record deletes), problem (null, or why it can't be decoded); and
-    of committed offsets topic, partition, version (of the value), offset, leader_epoch (null: none), metadata,
-    commit_time, expire_time.
+    Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (the member id
+    or the regular expression, if the key has one), tombstone (the record is a deletion), problem (why it can't be
+    decoded; null: it can). For committed offsets: topic, partition, version (of the value), offset, leader_epoch (null:
+    none), metadata, commit_time, expire_time.
     """
     place = ("log_partition", "log_offset", "log_time")
     rows = raw.where(F.col("kind") == "record").select(
@@ -95,7 +96,7 @@ def decode(raw: DataFrame) -> DataFrame:
         F.octet_length("key").alias("_key_size"),
         F.octet_length("value").alias("_value_size"),
         F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
-        # A value's first 16 bytes as two numbers: version and offset, and what follows that in the later versions.
+        # The first 16 bytes of a value, as two numbers. They hold the version, the offset and the fields after it.
         _signed("value", 1).alias("_first"),
         _signed("value", 9).alias("_next"),
     )
@@ -108,7 +109,7 @@ def decode(raw: DataFrame) -> DataFrame:
             "_two": F.shiftright("_head", 16).isin(*_WITH_SECOND),
         }
     )
-    # A string is two bytes of length and its bytes; where it begins is known once the one before it is.
+    # A string is a two-byte length and its bytes, so its position depends on the length of the string before it.
     rows = rows.withColumns(
         {
             "group": text("key", F.lit(5), F.col("_group_size")),
@@ -153,10 +154,10 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
-    """The rows with where the metadata begins and how long it is.
+    """Return the rows with the position and the length of the metadata.
 
-    Version 4 is a flexible one: the length plus one stands in groups of 7 bits, the lowest first. Two are enough, since
-    metadata has at most 4096 bytes (``offset.metadata.max.bytes``).
+    Version 4 is flexible: it has the length plus one, in groups of 7 bits, the lowest first. Two groups are enough,
+    because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
     """
     version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
     varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
@@ -197,7 +198,7 @@ def _value_problem() -> Column:
         .when(size < 20, "a value that is cut short")
         .when(F.col("_metadata_size").isNull(), "metadata that is too long")
         .when(F.col("_metadata_size") < 0, "null metadata")
-        # A flexible version goes on with tagged fields, at least with their number, which is one byte or more.
+        # A flexible version ends with its tagged fields: at least their number, which takes one byte or more.
         .when(F.when(version == 4, size <= end).otherwise(size != end + tail), "a value of the wrong length")
         .when(F.col("metadata").isNull(), "metadata that is not UTF-8")
     ))  # fmt: skip
@@ -209,33 +210,36 @@ def _kind() -> Column:
 
 
 def unsigned(column: str, start: Column | int, size: int) -> Column:
-    """The number in at most 7 bytes from ``start`` (from 1); null where there are none, wrong where there are fewer."""
+    """Return the unsigned number in ``size`` bytes (at most 7) from ``start`` (from 1).
+
+    Null if there are no bytes, wrong if there are fewer.
+    """
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
 def _signed(column: str, start: Column | int) -> Column:
-    """The signed number in 8 bytes."""
+    """Return the signed number in the 8 bytes from ``start`` (from 1)."""
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
 def fold(number: Column, bits: int) -> Column:
-    """An unsigned number of so many bits as the signed one that those bits are."""
+    """Return the signed number that has the same bits as an unsigned number of ``bits`` bits."""
     sign = 1 << (bits - 1)
     return number.bitwiseXOR(sign) - sign
 
 
 def _mask(column: str, shift: int, bits: int) -> Column:
-    """So many bits of a number, unsigned."""
+    """Return the ``bits`` bits of a number above its lowest ``shift`` bits, as an unsigned number."""
     return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
 
 
 def _bits(column: str, shift: int, bits: int) -> Column:
-    """So many bits of a number, signed."""
+    """Return the ``bits`` bits of a number above its lowest ``shift`` bits, as a signed number."""
     return fold(_mask(column, shift, bits), bits)
 
 
 def text(column: str, start: Column, size: Column) -> Column:
-    """The text in so many bytes; null where it is not UTF-8, or its size is negative."""
+    """Return the text in ``size`` bytes from ``start``; null if it is not UTF-8, or the size is negative."""
     return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 
 

@@ -1,1 +1,1 @@
-"""Lag before and after, compared: the job behind reconcile."""
+"""Compare committed offsets and lag before and after a hand-over: the job behind reconcile."""

@@ -1,4 +1,4 @@
-"""A first look at both sides: can they be compared at all? One job with one row of result, whatever their size."""
+"""Check whether BEFORE and AFTER can be compared, with one job that returns one row, whatever their size."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE
 
 
 class Alignment(NamedTuple):
-    """What is true of both sides together.
+    """Facts about both sides together.
 
-    cluster_id: what a null one stands for, empty if no row has any. hints: for the reader of the verdict.
-    has_history: whether an expected group has more than two moments (in one cluster).
+    cluster_id: the cluster of rows without a cluster id; empty if no row has one. hints: sentences for the reader of
+    the verdict. has_history: whether an expected group has more than two moments (in one cluster).
     """
 
     cluster_id: str
@@ -27,15 +27,15 @@ class Alignment(NamedTuple):
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
-    """Look at both sides before they are compared.
+    """Return facts about both sides, if they can be compared.
 
     Args:
         asked: BEFORE under its expected groups (`mapping.expected`).
-        after: AFTER, any groups.
+        after: AFTER, with any groups.
 
     Raises:
-        InvalidInput: a side has no rows or rows without a group; the clusters differ, or nobody can tell which of
-            several a row without a cluster id is of; no expected group is in AFTER; AFTER is older than BEFORE.
+        InvalidInput: a side has no rows, or rows without a group; the clusters differ; a row has no cluster id and
+            there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
     """
     look = _look(asked, after)
     if not look["before_rows"]:
@@ -62,13 +62,13 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
     rows = asked.select(F.lit(True).alias("is_before"), *columns).union(
         after.select(F.lit(False).alias("is_before"), *columns)
     )
-    # by moment first: what follows is small then, whatever it collects
+    # Grouped by moment first, so that all later steps work on few rows.
     moments = rows.groupBy("group", "cluster_id", "taken_at").agg(
         F.count_if(is_before).alias("before"),
         F.count_if(~is_before).alias("after"),
         F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
     )
-    # one exchange for both of the next two
+    # Repartitioned by hand, so that one exchange serves both of the next aggregations.
     by_cluster = (
         moments.repartition("group")
         .groupBy("group", "cluster_id")
@@ -87,7 +87,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.collect_set(F.when(F.col("before") > 0, cluster)).alias("before_clusters"),
         F.collect_set(F.when(F.col("after") > 0, cluster)).alias("after_clusters"),
     )
-    # rows without a cluster id are of the one that the others are of
+    # Rows without a cluster id belong to the cluster of the others, so the moments of both count together.
     of_a_line = F.when(F.col("clusterless") > 0, F.col("all_moments")).otherwise(F.col("moments"))
     before_only, after_only = F.col("after") == 0, F.col("before") == 0
     total = groups.agg(
@@ -118,7 +118,7 @@ def _latest() -> list[Column]:
 
 
 def _require_order(before: int | None, after: int | None) -> None:
-    """Raise `InvalidInput` where the last moment of AFTER is before that of BEFORE, in microseconds since 1970."""
+    """Raise `InvalidInput` if the last moment of AFTER, in microseconds since 1970, is before that of BEFORE."""
     if before is not None and after is not None and after < before:
         raise InvalidInput(
             f"AFTER, which was taken at {_moment(after)}, is older than BEFORE, at {_moment(before)}: name them the "

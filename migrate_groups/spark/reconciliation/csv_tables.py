@@ -1,4 +1,4 @@
-"""Tables as CSV for people: a text that a spreadsheet would take for a formula is guarded, as in a snapshot."""
+"""Write tables as CSV for people. Text that a spreadsheet would take for a formula is guarded, as in a snapshot."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from migrate_groups.text import FORMULA
 
 
 def write_csv(table: DataFrame, folder: str) -> None:
-    """Write a table as CSV with a header to a new folder."""
+    """Write a table, guarded, as CSV with a header to a new folder."""
     texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
     guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
     write_whole_cells(guarded, folder)
 
 
 def write_whole_cells(table: DataFrame, folder: str) -> None:
-    """Write a table as CSV with a header to a new folder; blanks at the ends of a cell, which Spark drops, stay."""
+    """Write a table as CSV with a header to a new folder; keep blanks at the ends of cells, which Spark would drop."""
     table.write.csv(folder, header=True, escape='"', ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)

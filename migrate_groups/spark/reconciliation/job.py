@@ -1,4 +1,4 @@
-"""The reconcile job: reads the snapshots, concludes, writes the tables; and the main function for spark-submit."""
+"""The reconcile job: reads the snapshots, compares them, writes the tables; and the main function for spark-submit."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def run_reconcile(
     out: Path | str | None = None,
     quarantine: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare snapshots taken before and after.
+    """Compare snapshots taken before a hand-over with snapshots taken after it.
 
     Args:
         spark: any session, also a remote one.
         before_paths: files, folders or globs (`snapshots.read_snapshots`).
-        after_paths: the same of the new groups.
-        split: a spec, or a file that ``split`` wrote; needed if BEFORE is of the old group as it was taken.
+        after_paths: the same, for snapshots of the target groups.
+        split: a spec, or a file that ``split`` wrote; needed if BEFORE is a snapshot of the source group, not split.
         planned: rows of `reconcile.PLANNED`.
         out: see `reconcile_tables`.
-        quarantine: a new folder for rows that can't be right (`quarantine.set_aside`), which stop the job otherwise.
+        quarantine: a new folder for invalid rows (`quarantine.set_aside`). Without it, an invalid row fails the job.
 
     Raises:
-        InvalidInput: a file that can't be read or is wrong somewhere; sides that can't be compared; a spec that does
-            not cover BEFORE; a folder that exists.
+        InvalidInput: a file can't be read or has an invalid row; the sides can't be compared; the spec does not cover
+            BEFORE; a folder exists already or can't be written.
     """
     with readable_failures():
         for folder in (out, quarantine):
@@ -72,7 +72,7 @@ def run_reconcile(
         before, after = examined(spark, before_paths), examined(spark, after_paths)
         aside = (0, 0)
         if quarantine is None:
-            # the first job goes over all rows and finds what is wrong; the next ones need not look again
+            # The first job goes over all rows and fails at an invalid one, so the later jobs need not check again.
             checked, rows = (strict(before), strict(after)), (before.drop(PROBLEM), after.drop(PROBLEM))
         else:
             with _all_or_nothing(str(quarantine)):
@@ -99,9 +99,10 @@ def reconcile_tables(
 ) -> Reconciliation:
     """`run_reconcile` for DataFrames with the columns of `snapshots.SNAPSHOT`, `mapping.MAPPING`, `reconcile.PLANNED`.
 
-    ``out`` is a folder that must not exist. It gets folders as Spark writes them (part files, and ``_SUCCESS`` when
-    complete): ``partition_verdict.parquet`` and ``.csv``; ``group_topic_summary`` and, where there are more than two
-    moments, ``lag_timeline`` likewise (one part file each, sorted). After a failure it is gone.
+    ``out`` is a folder that must not exist. Spark writes folders to it (part files, and ``_SUCCESS`` when complete):
+    ``partition_verdict.parquet`` and ``.csv``. ``group_topic_summary`` and, if there are more than two moments,
+    ``lag_timeline`` are written likewise, with one sorted part file each. After a failure, ``out`` is deleted if it is
+    on this machine.
     """
     return _reconcile((before, after), (before, after), mapping, planned, out)
 
@@ -113,7 +114,7 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """`reconcile_tables`, where ``rows`` is what ``checked`` is if nothing is wrong with any row of it."""
+    """Do what `reconcile_tables` does. ``rows`` are the rows of ``checked``, without its check that fails the job."""
     spark = rows[0].sparkSession
     with readable_failures():
         if out is not None:
@@ -133,9 +134,9 @@ def _reconcile(
 
 
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
-    """What ``scripts/spark_reconcile.py`` runs: one line of JSON on stdout, hints and errors on stderr, the exit code.
+    """Run ``scripts/spark_reconcile.py``: print one line of JSON on stdout, hints and errors on stderr.
 
-    It is 0 or, with a problem, that of `HandOverBroken`; an error's own otherwise.
+    Returns the exit code: 0, that of `HandOverBroken` if a partition has a problem, or that of the error.
     """
     parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
     parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")
@@ -171,7 +172,7 @@ def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame |
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:
-    """The table as read from the Parquet that was written, so that what follows does not compute it again."""
+    """Write the table, and return it as read from the written Parquet, so that Spark does not compute it again."""
     table.write.parquet(written_path(f"{path}.parquet"))
     read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
     write_csv(read, written_path(f"{path}.csv"))
@@ -210,13 +211,13 @@ def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
 
 
 def _place(path: str) -> str:
-    """A path as the file system knows it, so that ``./a.csv`` is ``a.csv``."""
+    """Return a path as the file system knows it, so that ``./a.csv`` is ``a.csv``."""
     return path if "://" in path else os.path.realpath(path)
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
     try:
-        spark.read.text(literal(written_path(path))).inputFiles()  # over Spark Connect reading alone does not look
+        spark.read.text(literal(written_path(path))).inputFiles()  # with Spark Connect, reading alone accesses no file
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False
@@ -226,7 +227,7 @@ def _exists(spark: SparkSession, path: str) -> bool:
 
 @contextmanager
 def _all_or_nothing(folder: str) -> Iterator[None]:
-    """Removes a folder on this machine that could not be completed; elsewhere a ``_SUCCESS`` is missing then."""
+    """Delete a folder on this machine if the block fails; elsewhere, the missing ``_SUCCESS`` shows the failure."""
     try:
         yield
     except BaseException:

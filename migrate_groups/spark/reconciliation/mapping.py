@@ -1,9 +1,9 @@
-"""Where each offset of BEFORE is expected afterwards: in a group that took it over, or where it was.
+"""Find the group in which each committed offset of BEFORE is expected afterwards.
 
-- A row with a ``source_group`` (a file that ``split`` wrote) is expected in its ``group``;
-- else, with a mapping, in the group that the mapping has for its group and topic (and partition, where the mapping
-  goes by that); rows that the mapping does not name stay where they are and are left out;
-- else in its own group: the same group at two moments.
+- A row with a ``source_group`` (from a file that ``split`` wrote) is expected in its ``group``.
+- Otherwise, with a mapping, it is expected in the group that the mapping names for its group and topic (and partition,
+  if the mapping has partitions). Rows that the mapping does not name stay with their group and are left out.
+- Otherwise it is expected in its own group: the same group is compared at two moments.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ TOPIC_MAPPING = StructType(
         StructField("group", StringType(), nullable=False),
     ]
 )
-"""What a split spec says: whose offsets of a topic go to which group."""
+"""A split spec as rows: the target group for each topic of a source group."""
 
 MAPPING = StructType(
     [*TOPIC_MAPPING.fields[:2], StructField("partition", IntegerType(), nullable=False), TOPIC_MAPPING.fields[2]]
 )
-"""What a split file says: the same by partition."""
+"""A split file as rows: the target group for each partition of a source group."""
 
 _MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class SplitMapping:
-    """A split spec: the old group, and what turns its topics into those of each new group.
+    """A split spec: the source group, and a function that returns the topics of each target group.
 
-    ``cover`` raises `InvalidInput` where the spec does not cover the topics.
+    ``cover`` gets all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
     """
 
     source: str
@@ -47,10 +47,10 @@ class SplitMapping:
 
 
 def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
-    """The rows of BEFORE under the group where their offset is expected afterwards (see the module).
+    """Return the rows of BEFORE under the group in which their offset is expected afterwards (see the module).
 
-    Both have the columns of a snapshot. ``source_group`` is set on what was handed over, null where a group is compared
-    with itself. ``mapping`` has the columns of `MAPPING` or of `TOPIC_MAPPING`.
+    The result has the columns of ``before``. ``source_group`` is set if the row was handed over, and null if the group
+    is compared with itself. ``mapping`` has the columns of `MAPPING` or of `TOPIC_MAPPING`.
     """
     if mapping is None:
         return before
@@ -65,15 +65,15 @@ def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
 
 
 def split_mapping(split: DataFrame) -> DataFrame:
-    """The mapping (columns of `MAPPING`) that a snapshot written by ``split`` stands for."""
+    """Return the mapping (columns of `MAPPING`) of a snapshot that ``split`` wrote."""
     return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
 
 
 def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
-    """The mapping (columns of `TOPIC_MAPPING`) that a spec stands for. One job; the driver holds topics, never rows.
+    """Return the mapping (columns of `TOPIC_MAPPING`) of a spec. Runs one job; the driver holds topics, never rows.
 
     Raises:
-        InvalidInput: the old group is not in BEFORE or was split before; as ``split.cover``.
+        InvalidInput: the source group is not in BEFORE or was split before; or ``split.cover`` raises it.
     """
     topics = (
         before.where(F.col("group") == split.source)

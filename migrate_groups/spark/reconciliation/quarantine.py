@@ -1,4 +1,4 @@
-"""Rows that can't be right, set aside instead of stopping the job: as CSV, with the place and the reason of each."""
+"""Set invalid rows aside instead of failing the job: as CSV, with the place and the reason of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
 from migrate_groups.spark.reconciliation.snapshots import PROBLEM, SNAPSHOT
 
 MAX_LINES = 1000
-"""For at most so many different cells the line is looked up: the driver reads their files for that."""
+"""The largest number of different cells whose line is looked up, because the driver reads their files for that."""
 
 _FIELDS = StructType([StructField(name, StringType()) for name in PROBLEM_FIELDS])
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -21,16 +21,16 @@ _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """The rows of `snapshots.examined` that can be right, with the columns of `snapshots.SNAPSHOT`."""
+    """Return the valid rows of `snapshots.examined`, without `snapshots.PROBLEM`."""
     return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
 
 
 def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
-    """Write the other rows of `snapshots.examined` to a new folder, and return how many each side has.
+    """Write the invalid rows of `snapshots.examined` to a new folder, and return how many each side has.
 
-    Columns: side (BEFORE or AFTER), file, line (where a row with this cell first stands in a CSV file on this machine;
-    null elsewhere and beyond `MAX_LINES`), column and value (no column: the value is the text of a row of a wrong
-    length, or its beginning), expected, row (what could be read of it, as JSON).
+    Columns: side (BEFORE or AFTER), file, line (of the first row with this cell in a CSV file on this machine; null
+    elsewhere and beyond `MAX_LINES`), column and value (column null: the value is the text, or its beginning, of a row
+    with the wrong number of cells), expected, row (the cells that could be read, as JSON).
     """
     wrong = _wrong(before, "BEFORE").unionByName(_wrong(after, "AFTER")).persist()
     try:
@@ -66,6 +66,6 @@ def _lines(wrong: DataFrame) -> DataFrame:
 
 
 def _shown(uri: str) -> Column:
-    """A file's URI as `failures.shown` has it."""
+    """Return a file's URI in the form of `failures.shown`."""
     path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
     return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

@@ -1,28 +1,28 @@
-"""Two snapshots in, a verdict for every partition out: DataFrame to DataFrame, in Spark SQL functions only.
+"""Compare two snapshots, with a verdict for every partition: DataFrame to DataFrame, in Spark SQL functions only.
 
-BEFORE has the old group's committed offsets; `mapping` says in which group each of them is expected afterwards.
-AFTER has snapshots of those groups. Its rows of any other group (the old one, say) are left out. Several rows of one
-group, topic and partition are a history: the latest ``taken_at`` counts on both sides (null being the earliest).
+BEFORE has the source group's committed offsets; `mapping` finds the group in which each of them is expected afterwards.
+AFTER has snapshots of those groups. Its rows of other groups, such as the source group, are left out. Several rows of
+one group, topic and partition are a history: on each side the latest ``taken_at`` counts (null is the earliest).
 
-The statuses, in the order in which they take precedence:
+A partition's status is the first in this table that applies:
 
-==================  ================================================================================================
-``below-log-start``  the offset committed after is below the log's start: records of it are already gone
-``no-commit``        neither side has a commit
+===================  ===============================================================================================
+``below-log-start``  the offset committed after is below the log start offset: unread records are already deleted
+``no-commit``        neither side has a committed offset
 ``missing``          committed before, not after
-``unexpected``       committed after, but not before; or in a topic that was recreated since (the topic ids differ),
-                     where the old offset says nothing about the new one
-``behind``           the offset after is smaller: records are processed again
-``ahead``            the offset after is larger, which proves nothing (`AHEAD_PROVES_NOTHING`)
+``unexpected``       committed after, but not before; or the topic was recreated since (the topic ids differ), so that
+                     the offset before says nothing about the offset after
+``behind``           the offset after is lower: records are processed again
+``ahead``            the offset after is higher, which proves nothing (`AHEAD_PROVES_NOTHING`)
 ``exact``            the offsets are equal
-==================  ================================================================================================
+===================  ===============================================================================================
 
-``below-log-start`` comes first because it is a loss whatever else is true; ``reason`` names all that is true of a row.
-An offset beyond the log's end as it was read is no status of its own (a live group's offset may be read after the end):
-its lag is negative and shown so, and ``reason`` says it.
+``below-log-start`` comes first because it always means lost records; ``reason`` names everything that is true of a row.
+An offset above the log end offset has no status, because a live group's offset may be read after the log end. Its lag
+is shown as negative, and ``reason`` says so.
 
-Where nothing was committed before, a plan may set an offset on purpose (`PLANNED`): that is what is compared then.
-There is still no lag before.
+If nothing was committed before, a plan may set an offset on purpose (`PLANNED`). Then the offset after is compared with
+the planned one. There is still no lag before.
 """
 
 from __future__ import annotations
@@ -43,46 +43,46 @@ PLANNED = StructType(
         StructField("planned", LongType(), nullable=False),
     ]
 )
-"""Offsets that a plan sets in the new groups where the old one has committed nothing (``uncommitted``)."""
+"""Offsets that a plan sets in target groups if the source group has no committed offset (``uncommitted``)."""
 
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
-"""All of them, the worst first."""
+"""All statuses, the worst first."""
 
 PROBLEMS = STATUSES[:4]
-"""Those that mean a gap, a replay or a missing partition."""
+"""The statuses that mean a gap, a replay or a missing partition."""
 
 AHEAD_PROVES_NOTHING = (
     "`ahead` proves nothing: a day of normal work looks like it, and so does a skipped record. "
     "Only a snapshot taken before the new groups start tells."
 )
 
-# The cluster last: it tells hardly any two rows apart, and Spark sorts by the beginning of what comes first.
+# The cluster is last, because Spark sorts by a prefix of the first key, and most rows have the same cluster.
 _KEYS = ["group", "topic", "partition", "cluster_id"]
 _TOPIC_KEYS = ["cluster_id", "group", "topic"]
 _SUMS = ("lag_before", "lag_after", "produced", "consumed")
 TIME_LAGS = ("time_lag_before", "time_lag_after")
-"""The columns for lag as time, in seconds."""
+"""The columns of the time lag, in seconds."""
 
 
 def partition_verdict(
     before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, planned: DataFrame | None = None
 ) -> DataFrame:
-    """One row for every cluster, expected group, topic and partition, with a status and both moments' figures.
+    """Return one row for each cluster, expected group, topic and partition: its status and the figures of both moments.
 
     Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
     before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
-    time_lag_before, time_lag_after (seconds; these two only where a side has `snapshots.OLDEST_UNCONSUMED`), produced
+    time_lag_before, time_lag_after (seconds; these two only if a side has `snapshots.OLDEST_UNCONSUMED`), produced
     (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
-    reason (null where there is nothing to say).
+    reason (null: nothing to explain).
 
-    Cluster ids must be equal, or null on both sides: `comparable.align` sees to that. A job over the result fails with
-    a sentence where BEFORE or AFTER contradicts itself: two offsets of one partition at the same moment, or a group
-    that gets one partition from two source groups.
+    Cluster ids must be equal, or null on both sides; `comparable.align` checks that. A job over the result fails with a
+    sentence if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same moment, or a group
+    gets one partition from two source groups.
     """
     asked = _named(expected(before, mapping), "before")
     groups = F.broadcast(asked.select("cluster_id", "group").distinct())
     found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
-    # by hand, since rows that hardly anything is merged of would be sorted before their exchange as well as after it
+    # Repartitioned by hand. Otherwise Spark would sort the rows before the exchange, too, and merge hardly any there.
     rows = with_rows(asked, found).repartition(*_KEYS)
     timed = OLDEST_UNCONSUMED.name in rows.columns
     sides = rows.groupBy(*_KEYS).agg(*_moment("before", timed=timed), *_moment("after", timed=timed))
@@ -113,12 +113,12 @@ def partition_verdict(
 
 
 def group_topic_summary(verdicts: DataFrame) -> DataFrame:
-    """One row for every cluster, group and topic of `partition_verdict`.
+    """Return one row for each cluster, group and topic of `partition_verdict`.
 
-    Columns: cluster_id, group, topic, worst (status), partitions, one count for every status (``below_log_start`` and
-    ``no_commit`` with underscores), and the sums of lag_before, lag_after, produced, consumed over the partitions that
-    have them (null if none has, or if it is too large for a bigint: totals leave it out then); the largest
-    time_lag_before and time_lag_after, where there are any.
+    Columns: cluster_id, group, topic, worst (status), partitions, one count for each status (``below_log_start`` and
+    ``no_commit`` with underscores), the sums of lag_before, lag_after, produced, consumed over the partitions that have
+    them (null if none has, or if the sum is too large for a bigint; totals leave it out then), and the largest
+    time_lag_before and time_lag_after, if ``verdicts`` has these columns.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
     sums = (F.try_sum(name).alias(name) for name in _SUMS)
@@ -128,9 +128,9 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
 
 def with_totals(summary: DataFrame) -> DataFrame:
-    """The rows of `group_topic_summary` and one with the totals: ``is_total`` is true in it, and its group null.
+    """Return the rows of `group_topic_summary` and one row with the totals: its ``is_total`` is true, its group null.
 
-    ``topics`` counts the rows that went into each.
+    ``topics`` is the number of summary rows in each row.
     """
     counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
     return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
@@ -143,12 +143,12 @@ def with_totals(summary: DataFrame) -> DataFrame:
 
 
 def severity(status: Column) -> Column:
-    """A status as a number, 1 for the worst."""
+    """Return a status as a number, 1 for the worst."""
     return F.array_position(_statuses(), status)
 
 
 def count_column(status: str) -> str:
-    """The column of the summary that counts a status."""
+    """Return the name of the summary's column that counts a status."""
     return status.replace("-", "_")
 
 
@@ -161,12 +161,12 @@ def _status_of(number: Column) -> Column:
 
 
 def _named(rows: DataFrame, side: str) -> DataFrame:
-    """The rows with the name of their side; an empty cluster_id instead of null, so that it joins and groups."""
+    """Return the rows with the name of their side; an empty cluster_id replaces null, so that it joins and groups."""
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
 def _moment(side: str, *, timed: bool) -> list[Column]:
-    """Aggregates of one side: the row that was taken last, and what shows that there is another one beside it."""
+    """Return the aggregates of one side: its latest row, and values that differ if another row contradicts it."""
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = ["offset", "log_start_offset", "log_end_offset", "topic_id", "source_group"]
     values += [OLDEST_UNCONSUMED.name] if timed else []
@@ -179,14 +179,14 @@ def _moment(side: str, *, timed: bool) -> list[Column]:
 
 
 def _time_lag(side: str) -> Column:
-    """The age of the oldest record left to read, in seconds; of one from the future 0."""
+    """Return the age of the oldest unread record, in seconds; 0 if its timestamp is in the future."""
     taken_at, oldest = (F.unix_micros(F.col(f"{side}.{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
     return age.alias(f"time_lag_{side}")
 
 
 def _contradiction(side: str) -> Column:
-    """Null, or a failure of the job where a side says two things of one partition."""
+    """Return null, or fail the job if a side has two offsets or two source groups for one partition."""
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
     two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s", place)
@@ -203,7 +203,7 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """The offset that the new group has to start from."""
+    """Return the offset at which the target group has to start."""
     return F.coalesce("before.offset", "planned")
 
 

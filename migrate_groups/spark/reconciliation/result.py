@@ -1,4 +1,4 @@
-"""The outcome of a reconciliation as plain values, of bounded size whatever the number of partitions."""
+"""The result of a reconciliation as plain values, of bounded size whatever the number of partitions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from migrate_groups.spark.reconciliation.reconcile import (
 from migrate_groups.spark.reconciliation.timeline import most_telling
 
 MAX_SUMMARY = 1000
-"""At most so many rows of the summary are handed to the driver, the worst first; the files have all."""
+"""The largest number of summary rows that the driver receives, the worst first; the files have all."""
 
 MAX_WORST = 20
-"""At most so many partitions are named one by one."""
+"""The largest number of partitions that are named one by one."""
 
 
 MAX_TIMELINE = 2000
-"""At most so many points of the timeline are handed to the driver; the files have all."""
+"""The largest number of timeline points that the driver receives; the files have all."""
 
 
 class GroupTopic(NamedTuple):
-    """One group and topic, or the totals (cluster, group and topic are null then). Lags and changes are in records.
+    """One group and topic, or the totals (then cluster, group and topic are None).
 
-    The time lags are the largest of a partition, in seconds; None where they are not known.
+    Lags, produced and consumed are in records. The time lags are the largest of any partition, in seconds; None if they
+    are not known.
     """
 
     cluster_id: str | None
@@ -69,11 +70,11 @@ class PartitionVerdict(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """One group's topic (None: all of them together) at one moment; lag and changes are in records.
+    """One topic of a group (None: all its topics together) at one moment.
 
-    ``group`` is the expected group: its line begins with the old group's offsets, as long as those are in BEFORE, and
-    goes on with its own. ``lag`` is the sum over the partitions that have one, None if none has; ``produced`` and
-    ``consumed`` are since the moment before, None at the first.
+    ``group`` is the expected group. Its line begins with the source group's offsets in BEFORE, until the group's own
+    first commit, and continues with its own offsets. ``lag`` is in records, the sum over the partitions that have one;
+    None if none has. ``produced`` and ``consumed`` are in records since the previous moment; None at the first.
     """
 
     cluster_id: str | None
@@ -88,12 +89,12 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What `reconcile` found.
+    """The result of `run_reconcile`.
 
-    ``summary`` is the `MAX_SUMMARY` worst of ``topics`` rows, one a group and topic, sorted by severity, then by name;
-    ``worst`` the first `MAX_WORST` partitions with a problem, sorted likewise; ``hints`` are sentences for the reader.
-    ``timeline`` is sorted by cluster, group, topic (None first) and moment, and empty where there are two moments or
-    fewer. ``quarantined`` is the number of rows that were set aside: the verdict is of the rest.
+    ``summary``: the `MAX_SUMMARY` worst of ``topics`` rows, one for each group and topic, sorted by severity, then by
+    name. ``worst``: the first `MAX_WORST` partitions with a problem, sorted likewise. ``hints``: sentences for the
+    reader. ``timeline``: sorted by cluster, group, topic (None first) and moment; empty if there are two moments or
+    fewer. ``quarantined``: the number of invalid rows that were set aside, which the verdict leaves out.
     """
 
     totals: GroupTopic
@@ -106,7 +107,7 @@ class Reconciliation:
 
     @property
     def problems(self) -> int:
-        """The number of partitions that are missing, below the log's start, behind or unexpected."""
+        """The number of partitions that are missing, below the log start offset, behind or unexpected."""
         return sum(self.totals.counts[status] for status in PROBLEMS)
 
     @property
@@ -116,12 +117,12 @@ class Reconciliation:
 
 
 def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
-    """One job over the verdicts for the counts and the summary, and a second for the worst partitions if there are any.
+    """Return the result, from one job for counts and summary, and a second one for the worst partitions, if any.
 
     Args:
         verdicts: `reconcile.partition_verdict`, at least one row.
-        hints: sentences to carry along.
-        timeline: points to carry along.
+        hints: sentences to include in the result.
+        timeline: points to include in the result.
     """
     rows = (
         with_totals(group_topic_summary(verdicts))
@@ -141,14 +142,14 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 
 
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
-    """The `MAX_TIMELINE` most telling points of `timeline.lag_timeline`, as `Reconciliation` has them."""
+    """Return at most `MAX_TIMELINE` points of `timeline.most_telling`, sorted as in `Reconciliation`."""
     if timeline is None:
         return ()
     moment = F.unix_micros("taken_at").alias("taken_at")
     rows = most_telling(timeline, MAX_TIMELINE).select(
         *(moment if name == "taken_at" else name for name in Moment._fields)
     )
-    # PySpark turns a timestamp into the local time of this machine
+    # Made from microseconds, because PySpark would turn a timestamp into the local time of this machine.
     return tuple(Moment(**row.asDict() | {"taken_at": _utc(row["taken_at"])}) for row in rows.collect())
 
 
@@ -165,7 +166,10 @@ def _group_topic(row: Row) -> GroupTopic:
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
-    """The worst partitions, given the worst topics: as many of these hold as many of those, whatever their number."""
+    """Return the worst partitions, given the worst topics.
+
+    Each of these topics has at least one of the worst partitions, so no other topic has to be searched.
+    """
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (
         verdicts.where(F.col("status").isin(*PROBLEMS))

@@ -1,4 +1,4 @@
-"""Snapshot files as a DataFrame: a schema that is written down here, and no cell that turns null on its way in."""
+"""Read snapshot files as a DataFrame, with a fixed schema, so that no invalid cell silently becomes null."""
 
 from __future__ import annotations
 
@@ -40,81 +40,85 @@ _TYPES = {
 
 
 def _field(column: schema.Column) -> StructField:
-    # Spark calls every column that comes from a file nullable; the rows are checked.
+    # Nullable even if the column is required, because Spark makes every column of a file so; the rows are checked.
     return StructField(column.name, _TYPES[column.kind], nullable=column.kind is not Kind.TEXT)
 
 
 SNAPSHOT = StructType([_field(column) for column in schema.SNAPSHOT])
-"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null either."""
+"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null, although nullable here."""
 
 OLDEST_UNCONSUMED = _field(schema.OLDEST_UNCONSUMED)
-"""A further column, where a file has it: a snapshot that was asked for lag as time."""
+"""A further column of snapshots that were taken with time lag."""
 
 _HEADLESS = [column.name for column in schema.RESET]
 _BROKEN = "_broken"
 _NUMBER = "_number"
 _TEXT = "_text_"
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
-"""Options to read Parquet with: a page that does not fit its checksum fails the job."""
+"""Options for reading Parquet: a page that does not match its checksum fails the job."""
 PROBLEM = "_problem"
-"""What is wrong with a row of `examined`: null, or a JSON object with `failures.PROBLEM_FIELDS`."""
+"""A column of `examined`: why a row is invalid, as a JSON object with `failures.PROBLEM_FIELDS`; otherwise null."""
 
-# a quote that never closes makes one row of the rest of the file
+# Longer texts are cut off, because a quote that never closes makes one row of the rest of the file.
 _MOST_SHOWN = 1000
 
-# Types whose cells Spark would take more for than the schema does.
+# Types for which Spark would accept more than the schema does.
 _FORMS = {_TYPES[kind].typeName(): schema.FORMS[kind] for kind in (Kind.TIMESTAMP, Kind.INT32, Kind.INT64)}
 
 
 def _is_other(column: Column, form: schema.Form) -> Column:
-    return ~column.rlike(f"\\A(?:{form.pattern})\\z")  # \z, since $ also matches before a last line end
+    return ~column.rlike(f"\\A(?:{form.pattern})\\z")  # \z, because $ also matches before a last line end
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """All rows of one or more snapshots, with the columns of `SNAPSHOT`, and `OLDEST_UNCONSUMED` where a path has it.
+    """Return all rows of some snapshots, with the columns of `SNAPSHOT` and, if a path has it, `OLDEST_UNCONSUMED`.
 
-    Of the files of one path, all have that one or none.
+    The files of one path must either all have that column, or none.
 
-    A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns go by their name in the
-    header; nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A file without a
-    header that has the columns ``group,topic,partition,offset`` (``export`` writes it for several groups) is read too.
+    A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns are found by their name in the
+    header. Nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A CSV file without
+    a header is read, too, if its columns are ``group,topic,partition,offset`` (``export`` writes it for several
+    groups).
 
     Raises:
-        InvalidInput: no such file, another kind of file, unknown or missing columns. A row that is cut short or a cell
-            that isn't what it should be can only be found while a job runs: do that within `readable_failures`.
+        InvalidInput: there is no such file, it is of another kind, or it has unknown or missing columns. A row that is
+            cut short or an invalid cell is only found while a job runs, so run it within `readable_failures`.
     """
     return strict(examined(spark, paths))
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The same rows with a further column, `PROBLEM`, for the caller to act upon; raises as `read_snapshots`."""
+    """Return the same rows with a further column, `PROBLEM`, which the caller handles. Raises as `read_snapshots`."""
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
 
 
 def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
-    """The rows of both; a column that only one of them has is null in the other's."""
+    """Return the rows of both; a column that only one of them has is null in the other's rows."""
     return rows.unionByName(more, allowMissingColumns=True)
 
 
 def strict(rows: DataFrame) -> DataFrame:
-    """The rows of `examined` without `PROBLEM`, or a failure of the job at the first that has one.
+    """Return the rows of `examined` without `PROBLEM`; the job fails at the first row that has one.
 
-    A filter, since Spark would drop a check that only makes a column which nobody selects; and one that calls itself
-    nondeterministic, since it would let a later filter remove the row before the check.
+    The check is a filter, because Spark would drop a column that no query selects. The filter is nondeterministic,
+    because otherwise Spark might apply a later filter first, and remove the row before the check.
     """
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
     return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).drop(PROBLEM)
 
 
 def spark_path(path: str) -> str:
-    """A path as Spark takes it: a local file by its literal name, even if that looks like a glob; others as given."""
+    """Return a path as Spark takes it: a local file by its literal name, even if it looks like a glob."""
     local = Path(path)
     return literal(str(local.absolute())) if local.exists() else path
 
 
 def written_path(path: str) -> str:
-    """A path as Spark writes to it: what is before a colon would be a scheme, but not in an absolute one."""
+    """Return a path as Spark writes to it.
+
+    A local path with a colon becomes absolute, because otherwise Spark takes the part before the colon for a scheme.
+    """
     return path if "://" in path or ":" not in path else str(Path(path).absolute())
 
 
@@ -149,12 +153,15 @@ def _require_whole(path: Path | None) -> None:
 
 
 def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
-    # where the file is not on this machine, a quote that begins a cell and does not end it ends the job
-    # with columnPruning a row that is cut short passes, filled with nulls; PySpark 4.3 turns it off for multiLine, too
+    # RAISE_ERROR: a cell that begins with a quote and does not end with it fails the job. This is for files that are
+    # not on this machine, because `_require_whole` checks only those that are.
+    # With columnPruning, a row that is cut short would pass, filled with nulls. PySpark 4.3 turns it off for multiLine
+    # by itself.
     reader = spark.read.options(
         multiLine=True, escape='"', enforceSchema=False, columnPruning=False, recursiveFileLookup=True
     ).option("unescapedQuoteHandling", "RAISE_ERROR")
-    # the CSV reader's own look at the header is an inference, and can't open a name with a colon or a bracket
+    # The header is read as text, because the CSV reader would infer a schema from it, and can't open a file name with a
+    # colon or a bracket.
     first = spark.read.text(location, recursiveFileLookup=True).first()
     header = [] if first is None else next(csv.reader([first.value]), [])
     headless = len(header) == len(_HEADLESS) and all(cell.isdecimal() for cell in header[2:])
@@ -176,7 +183,7 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
             columns.append(cell.alias(_TEXT + field.name))
             wrong = written.isNotNull() & (F.col(field.name).isNull() | _is_other(written, form))
             checks.append(_Check(wrong, form.expected, field.name, written))
-    if headless:  # Kafka's own tool takes a row without an offset for offset 0
+    if headless:  # because Kafka's own tool takes a row without an offset for offset 0
         checks.append(_Check(F.col("offset").isNull(), "an offset", "offset", F.col("offset")))
     return _examined(cells.select(*columns), checks)
 
@@ -200,7 +207,7 @@ def _known_columns(path: str, names: list[str]) -> list[str]:
 
 
 def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataFrame:
-    # each of them: what a file lacks, Spark fills with nulls
+    # Each file is checked, because Spark fills a column that a file lacks with nulls.
     by_file = {shown(file): _parquet_columns(spark, file) for file in files}
     fields = _fields({name for found in by_file.values() for name in found})
     wanted = {field.name: field.dataType.simpleString() for field in fields}
@@ -228,7 +235,7 @@ def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
 
 
 class _Check(NamedTuple):
-    """When a row is wrong, what was expected, of which column (None: the row as a whole), and what is there instead."""
+    """When a row is invalid, what was expected, of which column (None: the row as a whole), and the value found."""
 
     wrong: Column
     expected: str
@@ -237,10 +244,10 @@ class _Check(NamedTuple):
 
 
 def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
-    """The rows with `PROBLEM`, of the first of these checks and of those that hold for any file.
+    """Return the rows with `PROBLEM`, from the first check that fails: of ``checks``, then of those for any file.
 
-    Each row is asked for the number of a check only, and just a wrong one for its problem: with a problem for each
-    check, the method that Spark generates for this exceeds the 8000 bytes that a JVM compiles.
+    For each row only the number of the failing check is computed, and only for an invalid row its problem. With a
+    problem for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.
     """
     checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in schema.REQUIRED)]
     topic = F.col("topic")
@@ -250,7 +257,7 @@ def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
         checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
     number = F.col(_NUMBER)
     cells = (
-        F.input_file_name(),  # _metadata would be read for every row, with all of its fields
+        F.input_file_name(),  # because _metadata would be read for every row, with all its fields
         F.element_at(F.array(*(F.lit(check.column) for check in checks)), number),
         F.element_at(F.array(*(check.value.cast(StringType()) for check in checks)), number),
         F.element_at(F.array(*(F.lit(check.expected) for check in checks)), number),

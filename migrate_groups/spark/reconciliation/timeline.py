@@ -1,8 +1,8 @@
-"""Lag over time, where there are more moments than before and after.
+"""Compute lag over time, if there are more moments than one before and one after.
 
-A line belongs to an expected group (`mapping.expected`) and a topic. It begins with the history that the group took
-over, the old group's offsets in BEFORE, until the group's own first commit in the topic; from then on it is its own.
-So a line goes on across the hand-over, and ``source_group`` says whose offsets a point is made of.
+A line belongs to an expected group (`mapping.expected`) and a topic. It begins with the source group's offsets in
+BEFORE, until the expected group's own first commit in the topic, and continues with the group's own offsets. So a line
+runs across the hand-over, and each point's ``source_group`` says whose offsets it has.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _PARTITION = [*_LINE, "partition"]
 
 
 def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
-    """One row for every cluster, expected group, topic and moment; rows without a ``taken_at`` are left out.
+    """Return one row for each cluster, expected group, topic and moment; rows without a ``taken_at`` are left out.
 
-    Columns: cluster_id, group, topic, taken_at, source_group (the old group as long as offsets are its own, null
-    afterwards), partitions, committed (partitions with a commit), lag (null if no partition has one: no commit is
-    never lag 0), produced and consumed (since the moment before at which a partition was seen; null at the first, and
-    across a topic's recreation). All of them are sums over the partitions that have the figure, null if too large.
+    Columns: cluster_id, group, topic, taken_at, source_group (the source group while the offsets are its own, null
+    afterwards), partitions, committed (partitions with a committed offset), lag (null if no partition has one, because
+    no commit is never lag 0), produced and consumed (since the previous moment with this partition; null at the first
+    moment, and if the topic was recreated in between). The figures are sums over the partitions that have them, null if
+    too large for a bigint.
 
-    Cluster ids must be equal, or null on both sides: `comparable.align` sees to that.
+    Cluster ids must be equal, or null on both sides; `comparable.align` checks that.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
@@ -59,10 +60,10 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """At most so many points of `lag_timeline`, with a line for every group as a whole (its topic is null).
+    """Return at most ``most`` points of `lag_timeline` and of a line for each group as a whole (its topic is null).
 
-    Lines of whole groups come before those of topics, the ones with the largest lag first; of the line that is cut the
-    latest points are kept.
+    Lines of whole groups are kept before those of topics, and lines with the largest lag first. If a line is cut, its
+    latest points are kept. The result is sorted by line and moment.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(
@@ -80,12 +81,12 @@ def most_telling(timeline: DataFrame, most: int) -> DataFrame:
 
 
 def _comparable(rows: DataFrame) -> DataFrame:
-    """The rows with an empty cluster_id instead of null, so that it joins."""
+    """Return the rows with an empty cluster_id instead of null, so that it joins."""
     return rows.withColumn("cluster_id", F.coalesce("cluster_id", F.lit("")))
 
 
 def _since(value: Column) -> Column:
-    """The change since the partition's moment before; null where that was another topic of this name."""
+    """Return the change since the partition's previous moment; null if the topic was recreated in between."""
     earlier = Window.partitionBy(*_PARTITION).orderBy("taken_at")
     another = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(earlier), F.lit(False))
     return F.when(~another, value - F.lag(value).over(earlier))

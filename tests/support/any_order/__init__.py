@@ -1,1 +1,1 @@
-"""Stories of every verb that writes, in any order, while others act between any two requests."""
+"""Stories of every verb that writes, in any order, while other clients act between any two requests."""

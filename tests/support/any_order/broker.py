@@ -1,8 +1,9 @@
-"""The same stories against a real broker: groups, members, commits and log ends are Kafka's; the clock is the story's.
+"""The same stories on a real broker: groups, members, commits and log end offsets are Kafka's; the clock is the
+story's.
 
-An application's membership is that of a real consumer, and so are its commits. What it has processed the story counts,
-as in memory: so no story waits for a fetch, and each is the same every time. A deed that a broker does in its own time,
-such as an expiry, is the nearest that an administrator can do.
+An application joins and commits through a real consumer. The story itself counts which records are processed, as it
+does in memory, so that no story waits for a fetch and each run is the same. A deed that a broker does on its own, such
+as an expiry, is replaced by the closest request of an administrator.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _NAMES = ("old", "a", "b", "c", "t", "u")
 
 
 class Broker:
-    """A broker and the tool's two clients of it, which all stories share: each has groups and topics of its own."""
+    """A broker and the tool's two clients, shared by all stories; each story has its own groups and topics."""
 
     def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, witness: SecondClient) -> None:
         self.others, self.writer, self.witness = others, writer, witness
 
     @contextmanager
     def world(self) -> Iterator[World]:
-        """Yield the world of one story; afterwards its members have left, and its topics are deleted."""
+        """Yield the world of one story; at its end its members leave and its topics are deleted."""
         cluster = _Cluster(self)
         try:
             yield _World(cluster)
@@ -45,7 +46,7 @@ class Broker:
 
 @contextmanager
 def broker(bootstrap_servers: str) -> Iterator[Broker]:
-    """Yield a broker with its clients connected."""
+    """Yield a broker with connected clients."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers)
     with (
         broker_world(bootstrap_servers) as others,
@@ -56,7 +57,7 @@ def broker(bootstrap_servers: str) -> Iterator[Broker]:
 
 
 class _World(World):
-    """What a story's tool meets, with a real broker as its cluster."""
+    """The world of a story whose cluster is a real broker."""
 
     def __init__(self, cluster: _Cluster) -> None:
         super().__init__(cluster)
@@ -68,7 +69,7 @@ class _World(World):
 
 
 class _Named:
-    """A client under the names of a story: its group ``old`` is one of its own on the broker."""
+    """A client that translates names: the story's group ``old`` has a unique name on the broker."""
 
     def __init__(self, client, real: Mapping[str, str]) -> None:
         self._client, self._real = client, real
@@ -84,7 +85,7 @@ class _Named:
 
 
 class _Cluster(_Named):
-    """What `InMemoryCluster` has, of a broker."""
+    """The methods of `InMemoryCluster` on a broker."""
 
     def __init__(self, of: Broker) -> None:
         super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
@@ -121,7 +122,7 @@ class _Cluster(_Named):
         self.commit_all(group, {partition: offset})
 
     def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as the group's member, or without membership where it has none."""
+        """Commit as the group's member, or as a simple consumer if the group has no member."""
         consumer = self._members.get(group)
         if consumer is None:
             self._others.commit_all(self._real[group], _renamed(positions, self._real))
@@ -134,7 +135,7 @@ class _Cluster(_Named):
         assert [each.error for each in done if each.error] == []
 
     def describe_topics(self, topics):
-        """Describe topics; those of other stories are left out."""
+        """Return the descriptions of this story's topics; topics of other stories are omitted."""
         described = super().__getattr__("describe_topics")(topics)
         return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
 
@@ -145,7 +146,7 @@ class _Cluster(_Named):
 
 
 def _renamed(value, names: Mapping[str, str]):
-    """Return a value of the ports with each group and topic that it names under its other name."""
+    """Return a value of the ports with the names of its groups and topics replaced."""
     if isinstance(value, Enum):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What others do, at a moment of a verb or between two verbs."""
+"""Deeds of other clients, at a moment of a verb or between two verbs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.support.any_order.world import Killed, World
 
 @dataclass(frozen=True)
 class At:
-    """A deed at a moment: the nth time that a verb comes to this side of this request, sleep or file."""
+    """A deed and its moment: the nth time that a verb reaches this label (before or after a request, a sleep or a
+    file).
+    """
 
     label: str
     nth: int
@@ -20,7 +22,7 @@ class At:
 
 @dataclass(frozen=True)
 class Deed:
-    """What somebody does, where the cluster lets them."""
+    """A deed of another client; it does nothing if the cluster does not allow it."""
 
     def do(self, world: World) -> None:
         raise NotImplementedError
@@ -48,7 +50,7 @@ class Pass(Deed):
 
 @dataclass(frozen=True)
 class Expire(Deed):
-    """A committed offset expires: nobody is subscribed to its topic, and nobody has committed it for long."""
+    """A committed offset expires, if no application of the group consumes the partition."""
 
     group: str
     partition: TopicPartition
@@ -79,7 +81,7 @@ class ExpireGroup(Deed):
 
 @dataclass(frozen=True)
 class Reset(Deed):
-    """Somebody alters an Empty group's offset with another tool."""
+    """Another tool alters an offset of an Empty group."""
 
     group: str
     partition: TopicPartition
@@ -97,7 +99,7 @@ class Reset(Deed):
 
 @dataclass(frozen=True)
 class Stop(Deed):
-    """A group's application stops: it commits and leaves. Or it is killed, and what it did not commit comes again."""
+    """A group's application commits and stops, or is killed: then uncommitted records are processed again."""
 
     group: str
     killed: bool = False
@@ -109,7 +111,7 @@ class Stop(Deed):
 
 @dataclass(frozen=True)
 class Straggle(Deed):
-    """Somebody starts an application without being told to, on all topics."""
+    """Someone starts an application on all topics without being told to by the operator."""
 
     group: str
     member: bool
@@ -121,7 +123,7 @@ class Straggle(Deed):
 
 @dataclass(frozen=True)
 class Restart(Deed):
-    """An application leaves its group and joins it again, on the same topics."""
+    """An application leaves its group and joins again, on the same topics."""
 
     group: str
 
@@ -139,7 +141,7 @@ class Restart(Deed):
 
 @dataclass(frozen=True)
 class Grow(Deed):
-    """A topic gets another partition, which running applications find at once."""
+    """A partition is added to a topic, and running applications consume it at once."""
 
     topic: str
 
@@ -168,7 +170,7 @@ class Kill(Deed):
 
 @dataclass(frozen=True)
 class Interrupt(Deed):
-    """Somebody presses Ctrl-C."""
+    """The operator presses Ctrl-C."""
 
     def do(self, world: World) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Stories as hypothesis draws them. The simplest of everything comes first: that is what a finding shrinks to."""
+"""Stories drawn by hypothesis. The simplest choice comes first in each strategy, because findings shrink to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.support.any_order import deeds
 from tests.support.any_order.deeds import At
 from tests.support.any_order.story import Do, Run, Setting, Start
 
-FIRST, OTHER = "first", "other"  # the write of the story's first verb, and that of the other one
+FIRST, OTHER = "first", "other"  # which write a way back belongs to: that of the story's first verb, or the other
 
 _PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("t", 1)])
 _GROUPS = st.sampled_from(["old", "a", "b", "c"])
-# The source most of all: once it has handed over, what it loses is what a way back has to set again.
+# Mostly the source group: after a hand-over, a way back has to restore the offsets that it loses.
 _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
@@ -84,13 +84,13 @@ _between = st.one_of(
 
 @st.composite
 def _step(draw) -> Do | Start | Run:
-    """Return a step, two of three times a verb. Hypothesis gives each branch of ``one_of`` the same weight."""
+    """Return a step, two thirds of them verbs of a write: ``one_of`` would give each of its branches equal weight."""
     kind = draw(st.sampled_from(["between", "run", "run", "run", "run", "run", "between", "run", "of a group"]))
     return draw({"between": _between, "run": _run, "of a group": _of_a_group}[kind])
 
 
 def _right(step: Do | Start | Run, first: str) -> Do | Start | Run:
-    """Return the step, with the write that it is of: a verb that hands over is of its own."""
+    """Return the step with the write that it belongs to; a verb that hands over belongs to its own write."""
     if not isinstance(step, Run):
         return step
     own = {"migrate": "split", "apply": "apply"}
@@ -106,7 +106,7 @@ def _in_the_split(split: dict[str, str], existing: dict[TopicPartition, int]) ->
 
 @st.composite
 def settings(draw) -> Setting:
-    """Return what there is at the beginning."""
+    """Return a setting for the beginning of a story."""
     split = draw(
         st.sampled_from([{"t": "a", "u": "a"}, {"t": "a", "u": "b"}, {"t": "a", "u": "old"}]),
     )
@@ -131,7 +131,7 @@ def settings(draw) -> Setting:
 
 @st.composite
 def stories(draw) -> tuple[Setting, list[Do | Start | Run]]:
-    """Return a setting and at least eight steps, the first verb of which hands over."""
+    """Return a setting and at least eight steps; the first verb hands over."""
     before = draw(st.lists(_between, max_size=2))
     after = draw(st.lists(_step(), min_size=7, max_size=9))
     first = draw(_hand_over)

@@ -1,6 +1,6 @@
-"""Where a record may be skipped or processed twice and the tool has kept its promise: each case with its reason.
+"""The cases in which a record may be skipped or processed twice although the tool keeps its promise, with reasons.
 
-Everything that is not here is a finding. The reasons are printed with the ledger.
+Every other case is a finding. The reasons are printed with the ledger.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from itertools import pairwise
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.ledger import Processing
 
-# The guard looks once a second; its requests, and those at the end of a verb, take time as well.
+# The guard looks once a second. Its requests and those at the end of a verb also take time.
 SLACK = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A verb ended with exit 0: these partitions are the group's.
+    """The result of a verb with exit 0: these partitions belong to the group.
 
-    watched: until when the verb was to watch: its settle and its guard, and to its end at least; 0 where it looked at
-    nothing, since the record said that all was done, by a command that was killed afterwards. looks: the last look
-    at the group's offset, by partition. uncovered: partitions that it saw in no group of the run.
+    - watched: the time until which the verb had to watch. It covers settle and guard, and lasts at least until the verb
+      ended. It is 0 if the verb looked at nothing, because the receipt of a killed run said that everything was done.
+    - looks: the moment of the last look at the group's committed offset, by partition.
+    - uncovered: partitions without a committed offset in every group of the run.
     """
 
     verb: str
@@ -36,7 +37,7 @@ class Verdict:
 
 
 def missing(world, group: str, partition: TopicPartition) -> str:
-    """Return why a group may have no committed offset when its application starts, empty where it must have one."""
+    """Return why a group may lack a committed offset when its application starts; empty if it must have one."""
     if world.owner[partition.topic] != group:
         return "a straggler that nobody told to start skips to the end, and commits that"
     if (group, partition) in world.left_out:
@@ -54,25 +55,25 @@ def missing(world, group: str, partition: TopicPartition) -> str:
 
 
 def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
-    """Whether others deleted what a hand-over had read back with both clients: then it only takes a snapshot of it."""
+    """Return whether others deleted an offset after both clients read it back, when a hand-over looks no more."""
     return name in ("migrate", "apply") and any(
         (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
     )
 
 
 def taken_away(world, application, partition: TopicPartition) -> bool:
-    """Whether a straggler starts in a target whose offset a way back, which still runs, has taken away already.
+    """Return whether a straggler starts in a target group whose offset a running way back has already deleted.
 
-    The operator had stopped that group for it, and is told with exit 4 that somebody came. Nothing is excused by this:
-    what such a straggler passes over has to be processed all the same, in the group that gets the partition in the end.
+    The operator had stopped that group, and exit 4 tells him that a consumer came. This excuses nothing: records that
+    such a straggler skips must still be processed in the group that gets the partition in the end.
     """
     return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
 
 
 def overtaken(world, application) -> None:
-    """Excuse what a straggler without membership skips by committing its own position over what its group was handed.
+    """Excuse the records that a straggler without membership skips when it commits beyond its group's committed offset.
 
-    In a target the tool tells that as a remark only: it may be a new application that has started.
+    In a target group the tool reports this only as a remark, because the consumer may be a new application.
     """
     for partition, position in application.positions.items():
         stands = world.stands(application.group, partition)
@@ -82,7 +83,7 @@ def overtaken(world, application) -> None:
 
 
 def repeated(world) -> Iterator[str]:
-    """Yield what was processed twice and is not excused."""
+    """Yield a problem for each range of records that were processed twice without an excuse."""
     for partition, offsets in world.ledger.processed.items():
         found: dict[str, list[int]] = {}
         for offset, all_of_it in offsets.items():
@@ -113,7 +114,7 @@ def _twice(world, partition: TopicPartition, all_of_it: list[Processing]) -> str
 
 
 def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> bool:
-    """Whether somebody processed for a group that had not got the partition, and no verb that said so could see it."""
+    """Return whether a group without the partition processed the record, and no verb could see its consumer."""
     if done.entitled:
         return False
     before = [
@@ -125,10 +126,10 @@ def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> boo
 
 
 def _unseen(done: Processing, verdict: Verdict) -> bool:
-    """Whether the brokers showed a consumer only after a verb had looked for the last time.
+    """Return whether the brokers showed a consumer only after the last look of a verb.
 
-    A member shows itself when it joins, one without membership when it commits. What has not shown itself yet counts
-    as unseen: until the end it may still.
+    A member is visible once it joins, a consumer without membership once it commits. A consumer that is not visible yet
+    counts as unseen, because it may still become visible.
     """
     if done.seen is None:
         return True

@@ -1,6 +1,6 @@
-"""What became of every record: who processed it and when, and what may be skipped or processed twice, and why.
+"""What happened to every record: the groups that processed it and when, and why it may be skipped or processed twice.
 
-What may be skipped or repeated all the same is said with its reason, most of all by ``exceptions``.
+Most excuses come from ``exceptions``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from migrate_groups.model.partitions import TopicPartition
 
 @dataclass(slots=True)
 class Processing:
-    """A record was processed in a group.
+    """One processing of a record in a group.
 
-    seen: when the brokers showed that somebody consumes there: a member's joining, the commit of one without
-    membership; None: they have not yet. entitled: the operator had been told that this group has the partition.
+    - seen: when the brokers showed the consumer: when a member joined, or when a consumer without membership committed;
+      None if neither has happened yet.
+    - entitled: the operator had been told that the partition belongs to this group.
     """
 
     group: str
@@ -34,7 +35,7 @@ class Processing:
 
 @dataclass
 class Ledger:
-    """Every record from where the source group stood at the beginning."""
+    """Every record from the source group's first committed offset on."""
 
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
@@ -45,17 +46,17 @@ class Ledger:
     repeatable: dict[TopicPartition, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
 
     def unprocessed(self, partition: TopicPartition, before: int) -> list[int]:
-        """Return the records below an offset that nobody has processed."""
+        """Return the records below an offset that no group has processed."""
         done = self.processed[partition]
         return [offset for offset in range(self.starts[partition], before) if offset not in done]
 
     def may_skip(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
-        """Excuse it where these records are never processed."""
+        """Excuse these records if they are never processed."""
         for offset in offsets:
             self.skippable[partition].setdefault(offset, why)
 
     def may_repeat(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
-        """Excuse it where these records are processed again."""
+        """Excuse these records if they are processed again."""
         for offset in offsets:
             self.repeatable[partition].setdefault(offset, why)
 

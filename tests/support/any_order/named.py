@@ -1,4 +1,4 @@
-"""Stories that were findings once, by name: the shortest form of each."""
+"""The shortest story of each former finding, by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.any_order.deeds import At, Expire, ExpireGroup, Grow, Kill, P
 from tests.support.any_order.story import Do, Run, Setting, Start
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
-# The new group has offsets already, of an earlier trial.
+# The target group has committed offsets from an earlier trial.
 TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
 
 NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
@@ -19,12 +19,12 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         TRIED,
         [Run("migrate"), Run("rollback"), Run("delete-offsets")],
     ),
-    # The offsets that the target had before the run are nothing that the source has processed.
+    # The target's offsets from before the run do not show what the source group has processed.
     "hand-back after a rollback leaves the source where it stopped": (
         TRIED,
         [Run("migrate"), Run("rollback"), Run("hand-back")],
     ),
-    # It commits every 5 s: a rollback sees it before it writes, or while it guards.
+    # The consumer commits every 5 s, so that a rollback sees it before it writes or while it guards.
     "a rollback sees a consumer without membership": (
         Setting(),
         [
@@ -37,17 +37,17 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         Setting(existing={("a", T): 10, ("a", U): 10}),
         [Run("migrate", starts=True), Do(Pass(10)), Run("rollback", starts=True)],
     ),
-    # It was added while the source was waited for, and set to its start.
+    # The partition is added while the run waits for the source group, and set to its log start offset.
     "a rollback leaves an added partition in some group": (
         Setting(),
         [Run("migrate", deeds=(At("before committed", 1, Grow("u")),)), Run("rollback")],
     ),
-    # Nothing was handed over yet.
+    # The run is killed before it hands anything over.
     "hand-back after a killed migration leaves the source where it stopped": (
         TRIED,
         [Run("migrate", deeds=(At("after receipt", 1, Kill()),)), Run("hand-back")],
     ),
-    # The source's offsets were deleted by then, and u expires in its target between the first look and the last one.
+    # The source group's offsets are deleted by then. The offset of u expires in the target between two looks.
     "hand-back leaves a partition, whose offset expired in the target, in some group": (
         Setting(),
         [
@@ -56,12 +56,12 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
             Run("hand-back", deeds=(At("before sleep", 1, Expire("a", U)),)),
         ],
     ),
-    # Nobody can tell how far it had gone by then.
+    # After the expiry it is unknown how far the group had come.
     "the same command hands nothing over again to a group that has expired": (
         Setting(settle=0),
         [Run("migrate", starts=True), Do(Pass(6)), Do(Stop("a")), Do(ExpireGroup("a")), Run("migrate", starts=True)],
     ),
-    # It commits while the same command reads back again what it had confirmed.
+    # The group commits while the same command reads back again what it had confirmed.
     "the same command hands nothing over again to a group that starts meanwhile": (
         Setting(on_existing="overwrite"),
         [
@@ -74,4 +74,4 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
 }
 
 REVERTED = dict(enumerate(list(NAMED)[:4], 1))
-"""The story that finds each of the defects whose mends `reverts` takes out."""
+"""For each of the `reverts.MENDS`, the story that fails without it."""

@@ -1,4 +1,4 @@
-"""The mends of four defects of the ways back, each with the means to take it out again: proof that stories find it."""
+"""Fixes of four defects in the ways back, and a way to undo each: proof that the stories find these defects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MENDS = {
 
 @contextmanager
 def reverted(mend: int) -> Iterator[None]:
-    """Have one of the `MENDS` undone for the length of a ``with`` block."""
+    """Undo one of the `MENDS` for the length of a ``with`` block."""
     with ExitStack() as patched:
         if mend == 1:
             patched.enter_context(mock.patch.object(rollback, "_restored", return_value=[]))

@@ -1,6 +1,7 @@
-"""Where the command line is opened up for a story: connections, the clock, files, threads, and what is printed.
+"""The places where a story patches the command line: connections, the clock, files, threads, and printing.
 
-Nothing else of a story knows a module of the tool but the ports and `InMemoryCluster`.
+The rest of a story calls the command line and uses only the ports' values and `InMemoryCluster`. Two exceptions:
+`reverts` undoes fixes, and `broker` uses the real clients.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from migrate_groups.cli import console
 from migrate_groups.cli import registry as commands
 from migrate_groups.migration.ports import Clients
 
-_REPLACED = ("replace", "rename")  # how a file of a run comes to be there
+_REPLACED = ("replace", "rename")  # how a run's files are put in place
 
 
 @contextmanager
 def opened_up(world, *, tables: bool = False) -> Iterator[None]:
-    """Have every command in this process meet a world: its cluster, its clock, its deeds around each written file.
+    """Connect every command in this process to a world: its cluster, its clock, and its deeds around each written file.
 
-    ``world``: ``request`` is the cluster that is asked, ``now``, ``monotonic`` and ``sleep`` its clock, ``file(name)``
-    a context around each file that is put in place. tables: they are printed, which is most of a command's time.
+    ``world``: ``request`` is the cluster; ``now``, ``monotonic`` and ``sleep`` are the clock; ``file(name)`` is a
+    context around each file that is put in place. ``tables``: whether tables are printed, which takes most of a
+    command's time.
     """
     with ExitStack() as patched:
 
@@ -45,7 +47,7 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
             put(SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
         for name in _REPLACED:
             put(os, name, _watched(world, getattr(os, name)))
-        # The second client is asked in a thread: here in its turn, so that a story is the same each time.
+        # Run the thread that asks the second client in sequence, so that a story is the same each time.
         put(threading.Thread, "start", _start)
         put(commands, "command_line", lambda called=(): _command_line(*called))
         if not tables:
@@ -63,7 +65,7 @@ def _start(thread: threading.Thread) -> None:
 
 def _watched(world, function):
     def watched(source, target, **named):
-        with world.file(os.path.basename(target)):  # noqa: PTH119  what os.replace is handed
+        with world.file(os.path.basename(target)):  # noqa: PTH119  os.replace gets a string
             return function(source, target, **named)
 
     return watched

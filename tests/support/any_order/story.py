@@ -1,4 +1,4 @@
-"""A story: an operator who runs verbs and does as they say, and others who do as they like."""
+"""A story: an operator who runs verbs and follows their messages, while other clients act at random."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KILLED = -9
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What there is at the beginning: the source group ``old`` stands in topics t and u, the rest is said here.
+    """The beginning: the source group ``old`` has committed offsets for topics t and u; the fields tell the rest.
 
-    split: what goes where, and what stays (to ``old``). existing: offsets that target groups have already.
+    split: the group that gets each topic, or ``old`` if it stays. existing: offsets that target groups have already.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
@@ -62,14 +62,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Do:
-    """Somebody does something between two verbs."""
+    """A deed of another client between two verbs."""
 
     deed: Deed
 
 
 @dataclass(frozen=True)
 class Start:
-    """The operator starts a group's application, where that group has been given topics."""
+    """The operator starts a group's application, if the group has topics."""
 
     group: str
     member: bool = True
@@ -79,8 +79,10 @@ class Start:
 class Run:
     """The operator runs a verb.
 
-    of: which write a way back is of: that of the split, or ``apply``. stops: he stops the applications that must not
-    run before it. starts: after exit 0 those that it was for; ``member`` says of which kind.
+    - of: the write that a way back belongs to: ``split`` or ``apply``.
+    - stops: the operator first stops the applications that must not run.
+    - starts: after exit 0 the operator starts the applications of the groups that got the topics; ``member`` is their
+      kind.
     """
 
     verb: str
@@ -95,7 +97,7 @@ class Run:
 
 @dataclass
 class Ended:
-    """How a verb ended. wrote: a committed offset was altered or deleted."""
+    """The end of a verb. wrote: a committed offset was altered or deleted."""
 
     step: Run
     code: int
@@ -105,12 +107,12 @@ class Ended:
 
     @property
     def counts(self) -> bool:
-        """Whether it came to a write or a refusal."""
+        """Return whether the verb wrote or refused."""
         return self.wrote or self.code in (3, 4)
 
 
 class Story:
-    """What happens, step by step, until the promise is broken or the end is reached."""
+    """One story, played step by step until the promise is broken or the story ends."""
 
     def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
         self.setting, self.folder, self.world = setting, folder, world or World()
@@ -134,7 +136,7 @@ class Story:
     # Steps.
 
     def play(self, steps: Sequence[Do | Start | Run], *, tables: bool = False) -> list[str]:
-        """Do the steps and conclude the story; return how the promise was broken, empty where it was kept."""
+        """Play the steps and the conclusion; return how the promise was broken, or an empty list if it was kept."""
         with opened_up(self.world, tables=tables):
             for step in steps:
                 self.do(step)
@@ -170,7 +172,7 @@ class Story:
     # Verbs.
 
     def groups(self, step: Run) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Return the source, the targets and the topics of the write that a step is of."""
+        """Return the source group, the target groups and the topics of a step's write."""
         if step.verb == "delete" or step.verb in ("keep", "restore"):
             owned = [topic for topic, owner in self.world.owner.items() if owner == step.of]
             return step.of, (step.of,), tuple(owned)
@@ -179,12 +181,12 @@ class Story:
         return "old", self.setting.targets, self.setting.moved
 
     def target(self, step: Run, topic: str) -> str:
-        """Return the group that gets a topic from the write that a step is of; the group itself where it is of one."""
+        """Return the group that gets a topic by a step's write; for delete, keep and restore the step's own group."""
         own = step.verb in ("delete", "keep", "restore")
         return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
 
     def may(self, step: Run) -> bool:
-        """Whether an operator who knows what was done would run this verb now."""
+        """Return whether an operator who knows what was done would run this verb now."""
         source, targets, topics = self.groups(step)
         owners = {self.world.owner[topic] for topic in topics}
         if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
@@ -281,7 +283,7 @@ class Story:
         self.world.dead = False
         return Ended(step, code, out, err)
 
-    # What an exit code means.
+    # The meaning of an exit code.
 
     def judge_verb(self, step: Run, ended: Ended, verb: Verb) -> None:
         world = self.world
@@ -292,7 +294,7 @@ class Story:
                 f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
             )
         if step.verb == "delete-offsets" and (ended.code == 0 or verb.wrote):
-            # The targets have them now, also where the hand-over was killed before it said so.
+            # The target groups own the topics now, also if the hand-over was killed before it reported this.
             self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
         if ended.code in (4, 130, KILLED):
             self.judge_half_done(step, ended, verb)
@@ -319,7 +321,7 @@ class Story:
                 ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
-        """No exit 0 leaves a partition in no group that had one when the verb looked."""
+        """Check that exit 0 leaves no partition without a committed offset that had one when the verb looked."""
         for partition in sorted(verb.covered):
             stands = {
                 group: verb.believed.get((group, partition), self.world.stands(group, partition))
@@ -340,9 +342,9 @@ class Story:
             group = source if back else self.target(step, topic)
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
             if world.owner[topic] == group and (idle or not verb.looked):
-                continue  # it had nothing to do: what an earlier verb saw still counts
+                continue  # the verb had nothing to do: the looks of an earlier verb still count
             world.owner[topic] = group
-            looks = verb.looked if back else {**verb.looked, **verb.confirmed}  # after that it only takes a snapshot
+            looks = verb.looked if back else {**verb.looked, **verb.confirmed}  # later it only takes a snapshot
             world.verdicts.append(
                 exceptions.Verdict(
                     verb=step.verb,
@@ -375,7 +377,7 @@ class Story:
     # The end.
 
     def conclude(self) -> None:
-        """Stop everybody, bring what is open to its end, start what was said, and have all of it processed."""
+        """Stop all applications, finish open verbs, start the owners, and let them process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
         world.wait(6)
@@ -388,13 +390,13 @@ class Story:
             world.produce(partition, 2)
         for group in GROUPS:
             self.start(group, member=True)
-        world.wait(max(world.ledger.ends.values()) / 2 + 2)  # from the log start, with uncommitted = earliest
+        world.wait(max(world.ledger.ends.values()) / 2 + 2)  # long enough from the log start offset on
         self.judge()
         for partition, offset in world.left():
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
 
     def finish(self) -> None:
-        """Run the verb that is open again, which is safe; where it refuses, another way back, or forward."""
+        """Run the open verb again, which must be safe; if it refuses, try another way back or hand over again."""
         for verb in ("", "rollback", "hand-back", "migrate"):
             if self.open is not None and not self.world.problems:
                 hands_over = "apply" if self.open.of == "apply" else "migrate"

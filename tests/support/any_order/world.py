@@ -1,4 +1,4 @@
-"""A cluster in memory, the applications on it, a clock, and others who act between any two requests of the tool."""
+"""A cluster in memory, its applications, a clock, and other clients that act between any two requests of the tool."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
 if TYPE_CHECKING:
-    from tests.support.any_order.deeds import At  # which needs the world
+    from tests.support.any_order.deeds import At  # deeds imports this module
 
-REQUEST_SECONDS = 0.1  # each side of a request: a verb takes seconds, as it does on a busy cluster
-MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # how often they commit
+REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes seconds, as on a busy cluster
+MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
 Offsets = dict[tuple[str, TopicPartition], int]
 WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
 
 class Killed(BaseException):
-    """The tool's process is gone: nothing of it runs any more."""
+    """The tool's process is killed: none of its code runs any more."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Application:
-    """What consumes for a group: it processes from where its group stands when it starts.
+    """A consumer of a group: it processes records from the group's committed offset on.
 
-    member: it joins the group, and commits each second; the other kind assigns itself partitions, keeps its own
-    position and commits all of it every 5 s. latest: it skips to the log end where its group has no committed offset.
-    straggles: nobody told it to start.
+    - member: it joins the group and commits each second. A consumer without membership assigns itself partitions, keeps
+      its own positions and commits all of them every 5 s.
+    - latest: it starts at the log end offset if its group has no committed offset.
+    - straggles: it was started without the operator's word.
     """
 
     group: str
@@ -52,17 +53,19 @@ class Application:
 
     @property
     def member_id(self) -> str:
-        """Its name in the group."""
+        """Return the application's member id."""
         return f"{self.group}-app"
 
 
 @dataclass(slots=True, kw_only=True)
 class Verb:
-    """A verb while it runs: what the tool has seen and done, by group and partition.
+    """A running verb: what the tool has read and written, by group and partition.
 
-    looked: the number of the moment of its last look. believed: what it saw there last, or put there since.
-    of_topic: the groups of the verb that may have a topic. covered: partitions that had an offset in one of them when
-    the verb looked. confirmed: when the second client saw an offset.
+    - looked: the number of the moment of its last look.
+    - believed: the offset that it last read or wrote there.
+    - of_topic: the groups of the verb that may own a topic.
+    - covered: partitions that had a committed offset in one of these groups when the verb looked.
+    - confirmed: the moment when the second client read an offset.
     """
 
     began: float
@@ -81,9 +84,9 @@ class Verb:
 
 
 class World:
-    """What the tool meets: `request` is its cluster; `now`, `monotonic`, `sleep` its clock; `file` its files.
+    """The tool's surroundings: `request` is the cluster; `now`, `monotonic`, `sleep` the clock; `file` the files.
 
-    `second` is its second client.
+    `second` is the second client.
     """
 
     def __init__(self, cluster: Any = None) -> None:
@@ -101,11 +104,12 @@ class World:
         self.dead = False
         self.told: list[str] = []
         self.problems: list[str] = []
-        # What others took from a group, by group and partition: the moment, and how.
+        # What other clients took from a group, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
-        # What a plan has named as left out, by group and partition: of the source as well, since no way back has it.
+        # Partitions that a plan has left out by name, by group. The source group is included, because no way back
+        # restores it.
         self.left_out: set[tuple[str, TopicPartition]] = set()
-        # What the operator has been told, partition by partition; see `exceptions`.
+        # What the operator has been told about each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
 
     # The tool's clock and files.
@@ -117,7 +121,7 @@ class World:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let others act before, during and after it."""
+        """Let other clients act before, during and after the sleep."""
         self.moment("before sleep")
         left = max(0.0, seconds)
         while left > 0:
@@ -133,7 +137,7 @@ class World:
         self.moment(f"after {what}")
 
     def moment(self, label: str) -> None:
-        """Let others act who were to act at this moment, and the time of a request pass."""
+        """Carry out the deeds that are planned for this moment, and let the time of a request pass."""
         if self.dead:
             raise Killed
         self.moments += 1
@@ -155,7 +159,7 @@ class World:
         self.tell(f"PROBLEM: {what}")
         self.problems.append(what)
 
-    # What the cluster has.
+    # The state of the cluster.
 
     def partitions(self, topics=None) -> list[TopicPartition]:
         return sorted(each for each in self.ledger.ends if topics is None or each.topic in topics)
@@ -182,7 +186,7 @@ class World:
     # Applications.
 
     def start(self, group: str, topics, *, member: bool, latest: bool, straggles: bool = False) -> bool:
-        """Start a group's application; False where it runs already, or can't join."""
+        """Start a group's application; return False if it runs already or can't join."""
         if group in self.applications or (member and group in self.held) or not topics:
             return False
         started = Application(
@@ -240,7 +244,7 @@ class World:
             self.advance(1.0)
 
     def left(self) -> Iterator[tuple[TopicPartition, int]]:
-        """Yield partitions that a group has been given and that have records left, each with the first of them."""
+        """Yield each partition that has an owner and unprocessed records, with the first of these records."""
         for partition in self.partitions():
             left = self.ledger.unprocessed(partition, self.ledger.ends[partition])
             left = [offset for offset in left if offset not in self.ledger.skippable[partition]]
@@ -262,7 +266,7 @@ class World:
                 self._commit(application)
 
     def commit(self, group: str, positions: dict[TopicPartition, int]) -> None:
-        """Commit what an application has processed."""
+        """Commit the positions of an application."""
         for partition, position in positions.items():
             self.cluster.commit(group, partition, position)
 
@@ -283,7 +287,7 @@ class World:
     def _commit(self, application: Application) -> None:
         application.committed_at = self.seconds
         if not application.member and (self.has_members(application.group) or application.group in self.held):
-            return  # UNKNOWN_MEMBER_ID: it goes on all the same
+            return  # UNKNOWN_MEMBER_ID: the consumer continues
         if application.straggles and not application.member:
             exceptions.overtaken(self, application)
         self.commit(application.group, application.positions)
@@ -293,7 +297,7 @@ class World:
             done.seen = self.seconds if done.seen is None else done.seen
         application.pending.clear()
 
-    # What the tool asks and writes.
+    # The requests of the tool.
 
     def looked(self, group: str, found, *, second: bool) -> None:
         if self.verb is None:
@@ -325,13 +329,13 @@ class World:
                 self.moved_by_choice(place[1], was, now, self.verb.by_choice)
 
     def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
-        """Excuse what an offset that somebody moved, and meant it, skips or repeats."""
+        """Excuse the records that are skipped or repeated because an offset was moved on purpose."""
         self.ledger.may_skip(partition, range(was, now), why)
         self.ledger.may_repeat(partition, range(now, was), why)
 
 
 class _Requests:
-    """`GroupWriter` over a world's cluster: others act before and after each request."""
+    """`GroupWriter` over a world's cluster; other clients act before and after each request."""
 
     def __init__(self, world: World, *, second: bool = False) -> None:
         self._world, self._second = world, second
@@ -355,7 +359,7 @@ class _Requests:
 
         return request
 
-    # One group after the other, so that others act between any two of them.
+    # Groups one by one, so that other clients act between any two of them.
 
     def committed_by_group(self, wanted):
         return {group: self.committed(group, partitions) for group, partitions in wanted.items()}
