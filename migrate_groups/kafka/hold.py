@@ -87,7 +87,7 @@ class Hold:
         try:
             error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
         except Exception as silence:  # noqa: BLE001  otherwise the thread would end, and the hold would seem to last
-            self.lost = f"nobody can tell whether group {self.group!r} is still held: {silence}"
+            self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
             return False
         if error is kafka_errors.NoError:
             self.lost = None

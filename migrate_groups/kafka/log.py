@@ -84,7 +84,7 @@ class Logs:
         ends: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, LogRange]:
         """See `GroupReader.log_ranges`."""
-        doing = "reading the log's ends"
+        doing = "reading log end offsets"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
             for known, timestamp in ((starts, _EARLIEST), (ends, _LATEST))

@@ -45,7 +45,7 @@ def delete_group(writer: GroupWriter, group: str) -> None:
     """
     answer = writer.delete_group(group)
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":
-        raise Refused(f"group {group!r} was not deleted: {answer.error}; somebody may have joined it just now")
+        raise Refused(f"group {group!r} was not deleted: {answer.error}; a member may have joined it just now")
     if writer.describe_group(group).exists:
-        reason = answer.error or "somebody has joined or committed meanwhile"
+        reason = answer.error or "a consumer has joined or committed meanwhile"
         raise PartlyApplied(f"group {group!r} is still there, or again ({reason}); look with describe, and try again")

@@ -66,7 +66,7 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
         clock.sleep(min(_POLL_SECONDS, left))
         execution, unclear = _look(reader, execution)
     execution = execution.with_moved(
-        f"group {group!r} still rebalances: nobody can tell who has the topics" for group in unclear
+        f"group {group!r} still rebalances: it is not known which members have the topics" for group in unclear
     )
     return _look_at_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
 
@@ -135,7 +135,7 @@ def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
             continue
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
         execution = execution.updated(
-            entry.refused("moved back by somebody else after it was confirmed", sent=True) for entry in behind
+            entry.refused("moved back by another client after it was confirmed", sent=True) for entry in behind
         )
         elsewhere = [
             str(entry.change.topic_partition)

@@ -184,7 +184,7 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
-    return entry.refused(f"read back as {_offset(now)}: somebody else has committed", sent=True)
+    return entry.refused(f"read back as {_offset(now)}: another client has committed", sent=True)
 
 
 class _SecondReading:

@@ -64,8 +64,10 @@ def _out_of_range(change: Change, survey: Survey) -> list[str]:
         return ["its log is gone, or has no leader"]
     offset = change.after.offset
     if offset < bounds.start:
-        return [f"{offset} is below the log's start {bounds.start}: {counted(bounds.start - offset, 'record')} gone"]
-    return [f"{offset} is beyond the log's end {bounds.end}"] if offset > bounds.end else []
+        return [
+            f"{offset} is below the log start offset {bounds.start}: {counted(bounds.start - offset, 'record')} gone"
+        ]
+    return [f"{offset} is beyond the log end offset {bounds.end}"] if offset > bounds.end else []
 
 
 def _offset(committed: CommittedOffset | None) -> str:

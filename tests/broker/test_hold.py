@@ -259,7 +259,7 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
         until(lambda: held.lost is None)
         os.kill(pid, signal.SIGSTOP)
         try:
-            assert "nobody can tell" in until(lambda: held.lost)
+            assert "it is not known" in until(lambda: held.lost)
         finally:
             os.kill(pid, signal.SIGCONT)
         until(lambda: held.lost is None)

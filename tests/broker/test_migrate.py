@@ -110,7 +110,7 @@ def test_an_old_application_that_comes_back_during_the_guard(cli, world, option)
     assert process.returncode == 4, err
     assert "4 confirmed" in out
     assert "test-app" in err
-    assert ("is let go" in err) == bool(option)
+    assert ("is released" in err) == bool(option)
 
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])

@@ -207,7 +207,7 @@ def test_a_plan_that_went_stale_after_the_review_is_refused(runner, review, worl
     assert "the plan is stale: 3 partitions changed since it was made" in said
     assert f"{review.pay}-0 (source {review.old} 4 → 8)" in said
     assert f"{review.pay}-1 (target nothing → 2)" in said
-    assert f"{review.find}-0 (4 is below the log's start 6: 2 records gone)" in said
+    assert f"{review.find}-0 (4 is below the log start offset 6: 2 records gone)" in said
     assert review.committed() == {TopicPartition(review.pay, 1): 2}
 
 

@@ -44,7 +44,7 @@ def test_the_examples_run_one_after_the_other(orders, world, bootstrap_servers, 
     assert f"{orders['orders']} Empty classic" in said[1]
     assert f"{orders['search']} 1 5 5\n" in said[2]
     assert said[3] == "4 2\n"
-    assert "pass stopped nobody holds the moved topics" in said[4]
+    assert "pass stopped no member has the moved topics" in said[4]
     assert said[5].count(" confirmed\n") == 4
     assert said[6] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
     assert set(world.committed(f"{orders['orders']}-replay").values()) == {0}

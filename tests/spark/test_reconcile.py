@@ -41,7 +41,12 @@ PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
     "equal": ({"offset": 100}, {"offset": 100}, "exact", None),
     "equal at 0": ({"offset": 0}, {"offset": 0}, "exact", None),
     "further": ({"offset": 100}, {"offset": 130}, "ahead", "30 further on"),
-    "further, beyond the end": ({"offset": 100}, {"offset": 151}, "ahead", "beyond the log's end as it was read, 150"),
+    "further, beyond the end": (
+        {"offset": 100},
+        {"offset": 151},
+        "ahead",
+        "beyond the log end offset as it was read, 150",
+    ),
     "smaller": ({"offset": 100}, {"offset": 99}, "behind", "1 records will be processed again"),
     "smaller, at 0": ({"offset": 100}, {"offset": 0}, "behind", "100 records will be processed again"),
     "no row after": ({"offset": 100}, None, "missing", "100 was committed before, nothing after"),

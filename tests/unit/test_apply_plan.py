@@ -153,7 +153,10 @@ def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
         ),
         (lambda cluster: cluster.commit("old", FIRST, 8), "new t-0 (source old 3 → 8)"),
         (lambda cluster: cluster.delete_offsets("old", [SECOND]), "new t-1 (source old 4 → nothing)"),
-        (lambda cluster: cluster.delete_records("t", 0, 5), "new t-0 (3 is below the log's start 5: 2 records gone)"),
+        (
+            lambda cluster: cluster.delete_records("t", 0, 5),
+            "new t-0 (3 is below the log start offset 5: 2 records gone)",
+        ),
         (
             lambda cluster: cluster.delete_records("t", 1, 5) or cluster.commit("new", FIRST, 9),
             "2 partitions changed since it was made: new t-0 (target nothing → 9), new t-1 (4 is below",
@@ -176,7 +179,7 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
     error = shell(*APPLY, code=3)
-    assert "3 is beyond the log's end 0" in error
+    assert "3 is beyond the log end offset 0" in error
     assert "its log is gone, or has no leader" in error
 
 

@@ -147,8 +147,8 @@ def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
 @pytest.mark.parametrize(
     ("protocol_type", "permitted", "verdict", "reason"),
     [
-        ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be kept shut while it is handed over"),
-        ("consumer", None, Verdict.PASS, "g can be kept shut while it is handed over"),
+        ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be held while it is handed over"),
+        ("consumer", None, Verdict.PASS, "g can be held while it is handed over"),
         ("consumer", frozenset({Operation.DESCRIBE}), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
         ("", frozenset(), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
         ("", frozenset({Operation.READ}), Verdict.WARN, "g never had a member: once held, all its offsets expire"),

@@ -42,7 +42,7 @@ class Approved:
 
 
 @pytest.mark.parametrize(
-    ("start", "reasons"), [(4, []), (5, ["4 is below the log's start 5: 1 record gone"])], ids=["at", "below"]
+    ("start", "reasons"), [(4, []), (5, ["4 is below the log start offset 5: 1 record gone"])], ids=["at", "below"]
 )
 def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
     """A planned offset at the log start offset is in the log; one below it is not."""
@@ -51,7 +51,7 @@ def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
     assert approved.reasons() == reasons
 
 
-@pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log's end 7"])], ids=["at", "beyond"])
+@pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log end offset 7"])], ids=["at", "beyond"])
 def test_a_log_that_ends_before_the_offset_makes_a_plan_stale(end, reasons):
     """After an unclean election a planned offset may be at the log end offset, but not beyond it."""
     approved = Approved(8)
@@ -80,4 +80,4 @@ def test_a_source_that_moved_is_named_with_both_offsets_and_beside_other_reasons
     assert approved.reasons() == []
     approved.cluster.commit("old", FIRST, 7)
     approved.cluster.delete_records("t", 0, 5)
-    assert approved.reasons() == ["4 is below the log's start 5: 1 record gone", "source old 4 → 7"]
+    assert approved.reasons() == ["4 is below the log start offset 5: 1 record gone", "source old 4 → 7"]

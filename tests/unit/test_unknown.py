@@ -48,7 +48,7 @@ def cluster() -> Unreadable:
     """Group ``old`` has committed 4 of ten records."""
     made = Unreadable()
     made.create_topic("t", 1)
-    made.produce(*PARTITION, 10)
+    made.produce(PARTITION.topic, PARTITION.partition, 10)
     made.commit("old", PARTITION, 4)
     return made
 

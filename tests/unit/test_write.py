@@ -286,7 +286,7 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
     (entry,) = guard(made, receipt, 5, FakeClock()).failed
     assert (entry.change.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
-    assert "moved back by somebody else" in entry.error
+    assert "moved back by another client" in entry.error
 
 
 class CannotBeRead(InMemoryCluster):
@@ -348,7 +348,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
     assert "late-app at h" in seen
     assert seconds == 21
     (never,), seconds = watched(ends_after=1000)
-    assert "still rebalances: nobody can tell who has the topics" in never
+    assert "still rebalances: it is not known which members have the topics" in never
     assert seconds == 305
 
 

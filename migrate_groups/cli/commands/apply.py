@@ -53,7 +53,7 @@ def apply(
     ] = None,
     out_of_range: Annotated[
         Literal["refuse", "earliest"] | None,
-        typer.Option(help="What becomes of offsets below the log's start.", show_default="refuse"),
+        typer.Option(help="What becomes of offsets below the log start offset.", show_default="refuse"),
     ] = None,
     vanished: Annotated[
         Literal["refuse", "restore"] | None,

@@ -197,7 +197,9 @@ def _open_log(
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if described is None or len(described.partitions) != partitions:
             now = len(described.partitions) if described else 0
-            raise Undetermined(f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: groups are elsewhere now")
+            raise Undetermined(
+                f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: its groups are in other partitions now"
+            )
         yield reader, topic
 
 

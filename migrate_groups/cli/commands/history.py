@@ -116,6 +116,6 @@ def _save_log_ends(
     from migrate_groups.migration.reading.log_ends import log_ends
     from migrate_groups.model.partitions import TopicPartition
 
-    with open_reader(connection) as reader, bar("asking for the ends of logs") as progress:
+    with open_reader(connection) as reader, bar("reading log end offsets") as progress:
         asked = [TopicPartition(*partition) for partition in partitions]
         log_ends_parquet.save(log_ends(reader, asked, [*moments], progress), path)

@@ -55,7 +55,9 @@ class MigrateRequest:
     def __post_init__(self) -> None:
         """Raise `UsageError` for a hold of a source group that keeps topics."""
         if self.hold and self.file.spec.stay:
-            raise UsageError("--hold keeps everybody out of the old group, which lives on with what stays; drop --hold")
+            raise UsageError(
+                "--hold keeps all consumers out of the old group, and some topics stay with it; drop --hold"
+            )
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
@@ -190,5 +192,5 @@ def _watched_after_hold(
     seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)
     if not (seconds and execution.is_whole):
         return execution
-    events.said(f"{source} is let go, and watched for {seconds:g} s more")
+    events.said(f"{source} is released, and watched for {seconds:g} s more")
     return guard(reader, execution, seconds, clock)

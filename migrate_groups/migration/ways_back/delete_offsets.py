@@ -80,7 +80,12 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
         checks=(
             same_cluster(reader, execution),
             permitted(reader, wanted, permissions),
-            Check.of("taken over", behind, "not taken over yet", "every target is at or after what it was handed"),
+            Check.of(
+                "taken over",
+                behind,
+                "not taken over yet",
+                "every target group is at or after the offset that it was handed",
+            ),
             Check.of("not moved", changed, "moved in the source group since", "the source group has not moved since"),
             _nobody_holds(described, topics),
             *gone,

@@ -37,7 +37,7 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     if not origin:
         raise Refused("nothing to hand back: this run wrote nothing")
     if not all(len(sources) == 1 for sources in origin.values()):
-        raise Refused("the receipt has topics without one source group: there is none to hand them back to")
+        raise Refused("the receipt has topics without a single source group, so no group can take them back")
     groups = sorted({group for group, _ in origin})
     permissions_unless_hidden(
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
@@ -61,8 +61,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     ]
     if lost:
         raise Refused(
-            f"no committed offset any more: {some(lost)}: nobody can tell how far the group went; set the offset that "
-            "is right with apply, or by rewind, then run hand-back again; nothing was written"
+            f"no committed offset any more: {some(lost)}: it is not known how far the group went; set the right "
+            "offset with apply or rewind, then run hand-back again; nothing was written"
         )
     options = replace(last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
     return Snapshot.of_rows(rows), options

@@ -133,9 +133,7 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
         if change.after is not None
         and ((log := bounds.get(change.topic_partition)) is None or not log.start <= change.after.offset <= log.end)
     ]
-    return Check.of(
-        "in range", out, "not within the log any more", f"{counted(len(restored), 'offset')} within the log"
-    )
+    return Check.of("in range", out, "no longer within the log", f"{counted(len(restored), 'offset')} within the log")
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
@@ -173,7 +171,7 @@ def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOff
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
-        complaint = "no longer committed: nobody can tell whether the group went on; set what is right with apply"
+        complaint = "no longer committed: it is not known whether the group went on; set the right offset with apply"
         return Check.of("not committed since", gone, complaint, "")
     advice = "; hand-back moves the source group forward instead" if since else ""
-    return Check.of("not committed since", since, f"committed since{advice}", "nobody has committed since")
+    return Check.of("not committed since", since, f"committed since{advice}", "no offset has been committed since")

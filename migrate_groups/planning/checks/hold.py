@@ -23,4 +23,4 @@ def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[O
             "after the hold; without --hold each counts from its own commit"
         )
         return Check.warned("hold", reason)
-    return Check.passed("hold", f"{source.group} can be kept shut while it is handed over")
+    return Check.passed("hold", f"{source.group} can be held while it is handed over")

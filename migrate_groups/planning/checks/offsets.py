@@ -37,15 +37,15 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
         f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}"
         for found, meaning in (
             (unknown, "in no log: the partition does not exist or has no leader"),
-            (beyond, "beyond the log's end"),
-            (below, "below the log's start (--out-of-range earliest sets them to it)"),
+            (beyond, "beyond the log end offset"),
+            (below, "below the log start offset (--out-of-range earliest sets them to it)"),
         )
         if found
     ]
     if reasons:
         return Check.refused("in range", "; ".join(reasons))
     if raised := list(dict.fromkeys(_raised(decisions))):
-        reason = f"{counted(len(raised), 'offset')} set to the log's start: {some(raised, most=3)}"
+        reason = f"{counted(len(raised), 'offset')} set to the log start offset: {some(raised, most=3)}"
         return Check.warned("in range", reason)
     return Check.passed("in range", f"{counted(len(written), 'offset')} within the log")
 

@@ -66,7 +66,7 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
     ]
     if reasons:
         return Check.pending("stopped", some(reasons, most=3))
-    return Check.passed("stopped", "nobody holds the moved topics" if topics else "no source group")
+    return Check.passed("stopped", "no member has the moved topics" if topics else "no source group")
 
 
 def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
@@ -111,7 +111,7 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
                 f"{each.topic_partition} {_from_to(each.offset, now.offset)}"
             )
     if not moved:
-        return Check.passed("not moved", "the source groups stand where the snapshot saw them")
+        return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
     reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
     live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)

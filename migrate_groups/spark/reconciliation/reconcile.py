@@ -234,7 +234,7 @@ def _reason() -> Column:
         (_start().isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
         (same_log & (after < _start()), "%s records will be processed again", (_start() - after,)),
         (same_log & (after > _start()), "%s further on: processed since, or skipped", (after - _start(),)),
-        (after > end, "beyond the log's end as it was read, %s", (end,)),
+        (after > end, "beyond the log end offset as it was read, %s", (end,)),
     ]
     sentences = (F.when(holds, F.format_string(text, *values)) for holds, text, values in facts)
     return F.nullif(F.concat_ws("; ", *sentences), F.lit(""))
