@@ -14,7 +14,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return the seconds of a clock that never goes back."""
+        """Return the seconds of a clock that never goes back. Only differences of two results have a meaning."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""All errors, in one hierarchy. Each class has the exit code of the command that it ends.
+"""All errors, in one hierarchy. Each class holds the exit code with which the command line ends.
 
 An error's message is one line: what happened, and what to do. The library raises errors. Only ``cli/`` prints their
 messages on stderr and turns them into exit codes.
@@ -46,29 +46,33 @@ class PendingCommits(Refused):
 
 
 class PartlyApplied(MigrateGroupsError):
-    """Some partitions were not written or have an unknown outcome, or a group that must not consume has moved."""
+    """The write is not whole, or was not safe.
+
+    Some partitions were not written or have an unknown outcome; or a file of the run could not be written; or a group
+    that must no longer consume the partitions still did, or could not be watched.
+    """
 
     exit_code = 4
 
 
 class ClusterUnavailable(MigrateGroupsError):
-    """The cluster can't be reached, did not answer in time, or is not set up for the request."""
+    """The cluster can't be reached, did not answer in time, or does not support the request."""
 
     exit_code = 5
 
 
 class NotAuthorized(ClusterUnavailable):
-    """The cluster refused this principal."""
+    """The cluster refused the login of this client, or its principal lacks a permission."""
 
 
 class HandOverBroken(MigrateGroupsError):
-    """Reconcile or audit found a gap, a replay or a missing partition."""
+    """The verdict of `reconcile` or `audit`: records were skipped or processed twice, or may have been."""
 
     exit_code = 6
 
 
 class Undetermined(MigrateGroupsError):
-    """The evidence is not enough for a verdict."""
+    """There is no verdict, because the evidence of `reconcile` or `audit` is too little or the run has not finished."""
 
     exit_code = 7
 
@@ -80,4 +84,5 @@ class MissingDependency(MigrateGroupsError):
 
 
 INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
-"""How to install the packages of the extra ``spark``, wherever this package was installed from."""
+"""The advice in messages where Spark is missing. It lists the packages of the extra ``spark``, so that it holds however
+this package was installed."""

@@ -1,4 +1,4 @@
-"""The columns of a snapshot, defined once. The types of CSV, Parquet, JSON and Spark are made from them.
+"""The columns of a snapshot file, defined once. The column types in CSV, Parquet, JSON and Spark derive from them.
 
 This module imports the standard library only, because Spark's workers load it too.
 """
@@ -28,7 +28,8 @@ class Kind(StrEnum):
 class Form:
     """How a cell of a kind is written.
 
-    pattern: a regular expression for the whole cell; empty: any text. expected: its description in error messages.
+    pattern: a regular expression for the whole cell; empty: any text. expected: how error messages describe a
+    valid cell.
     """
 
     pattern: str
@@ -87,7 +88,7 @@ SNAPSHOT = (
     Column("log_start_offset", Kind.INT64),
     Column("log_end_offset", Kind.INT64),
 )
-"""The columns of a snapshot, in this order."""
+"""The columns of a snapshot file, in the order of the file."""
 
 OLDEST_UNCONSUMED = Column("oldest_unconsumed_at", Kind.TIMESTAMP)
 """An optional last column: the timestamp of the oldest record that the group has not read."""
@@ -97,5 +98,6 @@ RESET = tuple(
     for column in SNAPSHOT
     if column.name in ("group", "topic", "partition", "offset")
 )
-"""The columns of a ``kafka-consumer-groups --from-file`` file. It has no header, and may lack ``group``."""
+"""The columns of a file for ``kafka-consumer-groups --reset-offsets --from-file``. The file has no header, and may lack
+``group``."""
 REQUIRED = tuple(column.name for column in SNAPSHOT if column.required)

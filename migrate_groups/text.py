@@ -7,19 +7,22 @@ from collections.abc import Collection
 from mmap import mmap
 
 FORMULA = "\\A('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""Regular expression (RE2, Java and Python) for the start of a cell that a spreadsheet would take for a formula, also
-with full-width signs, and of a cell that looks guarded already. Replacing the match by ``'`` and its first group guards
-the cell."""
+"""Regular expression (RE2, Java and Python) for the start of a CSV cell that a spreadsheet would run as a formula: a
+sign such as ``=``, also full-width; or ``'`` and such a sign, which looks guarded already. Replacing the match by ``'``
+and its first group guards the cell: the spreadsheet then shows it as text."""
 GUARDED = "\\A'('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""Regular expression for the start of a guarded cell. Replacing the match by its first group restores the cell."""
+"""Regular expression for the start of a cell that was guarded as `FORMULA` says. Replacing the match by its first group
+restores the cell."""
 ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
-"""Pairs of a text that a CSV can't hold and its escape. Writing replaces them in this order, reading in reverse order.
+"""Pairs: a text that can't stand in a CSV cell, and its escape. Writing replaces texts by escapes in this order;
+reading replaces escapes by texts in reverse order.
 
-A NUL is escaped, because Spark loses some NULs and Git takes a file with a NUL for binary; confluent-kafka appends one
-to metadata. The first pair escapes the escape itself, so that reading is the exact inverse of writing."""
+A NUL is escaped, because Spark loses some NULs and Git takes a file with a NUL for binary; confluent-kafka appends a
+NUL to the metadata of a committed offset. The first pair escapes the escape itself, so that reading is the exact
+inverse of writing."""
 
 MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
-"""The complaint about a line that `misquoted` finds."""
+"""The error message for a line that `misquoted` finds."""
 # Adjacent quoted sections are matched as one cell, because "a""b" is a cell with a quote in it.
 _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
@@ -27,8 +30,8 @@ _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 def misquoted(data: bytes | mmap) -> int | None:
     """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None where there is no such quote.
 
-    RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow and Spark would read
-    ``"1"2`` as 12, and ``"o"ld`` as old or unchanged.
+    RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow and Spark would accept such
+    cells: they would read ``"1"2`` as ``12``, and ``"a"bc`` as ``abc`` or with its quotes.
     """
     if data.find(b'"') < 0:
         return None
@@ -52,9 +55,10 @@ def counted(number: int, thing: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Return text with unprintable characters escaped (``\n``, ``\u202e``): it can't break a line or steer a terminal.
+    r"""Return text with unprintable characters escaped (``\n``, ``\u202e``).
 
-    A group's name may have any characters, including control characters and bidirectional overrides.
+    The result can't break a line or control a terminal. A group's name may have any characters, including control
+    characters and bidirectional overrides.
     """
     if text.isprintable():
         return text

@@ -16,7 +16,7 @@ from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicRea
 
 @contextmanager
 def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
-    """Yield a reader. It has no method that writes."""
+    """Yield a client that reads from the cluster. It has no method that writes."""
     with (
         _second_client(config) as second,
         closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
@@ -26,7 +26,7 @@ def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
 
 @contextmanager
 def open_writer(config: ClientConfig) -> Iterator[Clients]:
-    """Yield a writer and the second client, which reads back what the writer wrote."""
+    """Yield a client that reads and writes, kafka-python, and one that reads back what it wrote, confluent-kafka."""
     with (
         _second_client(config) as second,
         closing(KafkaPythonWriter(config, describe_members=second.describe_group)) as writer,
@@ -37,7 +37,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a reader, and a reader of the log of ``__consumer_offsets``."""
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``."""
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield reader, topic

@@ -1,4 +1,4 @@
-"""Connect to a cluster and read, plan, write and undo from a program."""
+"""Connect to a cluster, and read, plan, write and undo committed offsets from a program."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def connect(
         command_config: the path of a client.properties file for Kafka's own tools.
         properties: the same properties as a mapping. They override the properties of the file.
         timeout: seconds that one request may take, retries included.
-        events: gets the progress, and must agree to each write. If None, every write is agreed to without a question.
+        events: callbacks that get the progress and must agree to each write. If None, each write goes ahead unasked.
         clock: the clock to use; None is the clock of this machine. Tests pass their own.
 
     Raises:
@@ -73,7 +73,7 @@ def connect(
 
 
 class Cluster:
-    """A Kafka cluster. Each method has the checks of the command of the same name.
+    """A Kafka cluster. Each method does what the command of the same name does, with the same checks.
 
     Close it, or use it in a ``with`` block. Do not use it from several threads at once. Methods that only read use a
     client that has no method that writes. Every method raises `ClusterUnavailable` if the cluster does not answer in
@@ -123,11 +123,13 @@ class Cluster:
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions of a snapshot with offsets at ``target``. The rows name no group. Writes nothing.
+        """Return the snapshot's partitions with the offsets that ``target`` asks for. Writes nothing.
 
-        past_end: what to do for a partition without a record at or after the time: use the log end offset (``end``),
-        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if an offset is not exactly the
-        one asked for.
+        The rows name no group: choose one with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
+
+        past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
+        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if an offset is outside
+        the log, the log no longer goes back to the time, or no offset is committed.
 
         Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
         since the snapshot, or a partition has no leader.
@@ -143,10 +145,11 @@ class Cluster:
         timeout: float = math.inf,
         progress: Callable[[watch.WatchProgress], None] = lambda progress: None,
     ) -> watch.WatchProgress:
-        """Return once a group has reached the log end offsets in ``until``, or if it is None, the current ones.
+        """Wait until a group has reached the log end offsets in ``until``, or, if that is None, the current ones.
 
-        ``progress`` is called once a second. Raises `Refused` after ``timeout`` seconds, or if a topic is deleted;
-        `GroupNotFound`; `InvalidInput` if the snapshot has no row, log end offset or committed offset for the group.
+        Returns the last progress. ``progress`` is called once a second. Raises `Refused` after ``timeout`` seconds, or
+        if a topic is deleted; `GroupNotFound`; `InvalidInput` if the snapshot has no row, log end offset or committed
+        offset for the group.
         """
         noted = (until or self.snapshot(group)).table
         spans = watch.goals(noted, group).spans
@@ -155,7 +158,7 @@ class Cluster:
     # Write the offsets of a snapshot
 
     def plan(self, snapshot: Snapshot, *, to_groups: Sequence[str] = (), options: WriteOptions | None = None) -> Plan:
-        """Return what `apply` would write, with the verdict of every check. Writes nothing.
+        """Return the plan of what `apply` would write, with the verdict of every check. Writes nothing.
 
         Raises `UsageError` if the target group is named neither by the rows nor by ``to_groups``, or if ``to_groups``
         names several; `InvalidInput` if the rows are the target group's own snapshot and ``options.restore`` is false.
@@ -180,7 +183,7 @@ class Cluster:
         started.
 
         Raises `Refused` if a check forbids the write: then nothing was written; `PartlyApplied` if not every partition
-        is confirmed, or if the source group moved.
+        is confirmed, or if the source group still consumes.
         """
         if isinstance(what, PlannedWrite):
             if to_groups or options:
@@ -197,7 +200,11 @@ class Cluster:
     def plan_migrate(
         self, split: Split | Path, *, run_dir: Path, options: WriteOptions | None = None
     ) -> PlannedWrite | None:
-        """Return the provisional plan of `migrate`, or None where `migrate` returns None. Writes nothing."""
+        """Return what `migrate` would write if the source group stopped now. Writes nothing.
+
+        `migrate` makes the plan again once the source group has stopped. Returns None if an earlier run handed over and
+        the target groups have started.
+        """
         wanted = _migration(split, run_dir, options)
         prepared = migrate.plan_migration(self._look(), wanted, self._clock, self._events)
         return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
@@ -218,11 +225,11 @@ class Cluster:
             split: a `Split`, or the path of a spec file.
             run_dir: the run directory. The same call with it resumes an interrupted run.
             options: None uses the options of the spec file, or the defaults.
-            wait: seconds that the source group has to stop.
-            hold: keep every other client out of the stopped source group until the guard is over.
-            approved: the file of the plan that was reviewed.
+            wait: seconds within which the source group must stop.
+            hold: keep every other client out of the stopped source group until the watch after the write is over.
+            approved: the file of a plan that was reviewed. A plan with another intent is refused.
 
-        Returns None if an earlier run handed over and the target groups have started. Raises as `apply`.
+        Returns None if an earlier run handed over and the target groups have started. Raises the errors of `apply`.
         """
         wanted = _migration(split, run_dir, options, wait=wait, hold=hold, approved=approved)
         outcome = migrate.migrate(self._write(), wanted, self._clock, self._events)
@@ -233,37 +240,38 @@ class Cluster:
     # Undo
 
     def plan_rollback(self, receipt: Path) -> Plan:
-        """Return what `rollback` would write. Writes nothing."""
+        """Return the plan of what `rollback` would write and delete. Writes nothing."""
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
-        """Restore the committed offsets from before a write. ``receipt`` is the file, or the run directory.
+        """Restore the target groups' committed offsets from before a write. receipt: its file, or the run directory.
 
-        Returns None if this was done before. Raises `Refused` if a target group has started or the receipt forbids it;
-        and as `apply`.
+        Returns None if this was done before. Raises `Refused` if a target group has started or the receipt forbids the
+        rollback; and the errors of `apply`.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
     def plan_hand_back(self, receipt: Path) -> Plan:
-        """Return what `hand_back` would write. Writes nothing."""
+        """Return the plan of what `hand_back` would write. Writes nothing."""
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
     def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
 
-        ``wait`` is the seconds that the target groups and the source group have to stop. Returns None if this was done
-        before. Raises `Refused` if the receipt forbids it; and as `apply`.
+        ``wait`` is the seconds within which the target groups and the source group must stop. Returns None if this was
+        done before. Raises `Refused` if the receipt forbids the hand-back; and the errors of `apply`.
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
     def plan_delete_offsets(self, receipt: Path) -> Plan:
-        """Return what `delete_offsets` would delete. Deletes nothing."""
+        """Return the plan of what `delete_offsets` would delete. Deletes nothing."""
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt)
 
     def delete_offsets(self, receipt: Path) -> WriteResult | None:
         """Delete the offsets of the moved topics from the source group, so that its lag no longer counts them.
 
-        Returns None if this was done before. Raises `Refused` if the receipt forbids it; and as `apply`.
+        Returns None if this was done before. Raises `Refused` if the receipt forbids the deletion; and the errors of
+        `apply`.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt)
 
@@ -306,7 +314,7 @@ def _migration(
 
 
 def _checked(execution: Execution | None, file: ReceiptFile) -> WriteResult | None:
-    """Return the result of a write, or None if there was none. Raises `PartlyApplied`."""
+    """Return the result of a write, or None if there was none. Raises `PartlyApplied` as `WriteResult.check`."""
     if execution is None or file.path is None:
         return None
     outcome = result_of(execution, file)

@@ -1,4 +1,4 @@
-"""Reconcile from a program: compare offsets and lag before and after a migration."""
+"""Reconcile from a program: compare committed offsets and lag before and after a migration."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ def reconcile(
     quarantine: Path | None = None,
     spark: SparkSession | None = None,
 ) -> Reconciliation:
-    """Compare offsets and lag before and after with Spark. Partitions that differ do not raise: see ``clean``.
+    """Compare committed offsets and lag before and after a migration, with Spark.
+
+    A partition with a problem raises no error: ``clean`` of the result is False then.
 
     Args:
-        before: one run directory of `migrate`, or snapshots: files, folders or globs, also remote ones.
+        before: one run directory of `migrate`, or snapshots from before the migration: files, folders or globs, also
+            remote ones.
         after: snapshots of the target groups. A run directory needs none if its write was read back whole.
         split: the split, needed if ``before`` holds the snapshot of the source group.
         output: a new folder for the tables.
@@ -39,10 +42,12 @@ def reconcile(
         spark: a Spark session. If None, a local session is started, and stopped at the end of the call.
 
     Raises:
-        UsageError: a side is missing, or a run directory is combined with ``split`` or further snapshots.
-        InvalidInput: a file can't be read or is invalid, or the sides can't be compared.
+        UsageError: ``before`` or ``after`` is missing, or a run directory is combined with ``split`` or further
+            snapshots.
+        InvalidInput: a file can't be read or is invalid, or ``before`` and ``after`` can't be compared.
         MissingDependency: Spark or Java is not installed.
-        Refused, Undetermined: the run of the run directory has nothing to judge, or has not finished.
+        Refused: the run handed nothing over, or was rolled back or handed back.
+        Undetermined: the run has not finished.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping

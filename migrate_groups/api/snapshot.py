@@ -29,7 +29,7 @@ class LooksUp(Protocol):
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """See `Cluster.rewind`."""
+        """Return the snapshot's partitions with the offsets that ``target`` asks for, as `Cluster.rewind` does."""
         ...
 
 
@@ -39,7 +39,8 @@ class Split:
 
     targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
     stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
-    groups. The split is refused if a topic of the source group is in no place, or in several without ``fan_out``.
+    groups. The split is refused if a topic of the source group matches no pattern, or, without ``fan_out``, those of
+    several groups.
     """
 
     source: str
@@ -98,7 +99,7 @@ class Snapshot:
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot with these rows. Raises `InvalidInput` if a row is there twice."""
+        """Return a snapshot with these rows. Raises `InvalidInput` if a row is in them twice."""
         return Snapshot(Table.of_rows(rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
@@ -133,14 +134,15 @@ class Snapshot:
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the rows under their target groups, each with its source group. Rows that stay are left out.
+        """Return the rows under their target groups, each with its source group. Rows of topics that stay are left out.
 
-        Raises `InvalidInput` if a topic is in no place, or in several without ``fan_out``.
+        Raises `InvalidInput` if a topic matches no pattern of the split, or, without ``fan_out``, those of several
+        groups.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
-        """Return all rows with this target group; with ``fan_out``, once for each of several.
+        """Return all rows with this target group; with ``fan_out``, once for each of several target groups.
 
         Raises `UsageError` for several groups without ``fan_out``, and if no group is given and the rows name none.
         """
@@ -149,13 +151,13 @@ class Snapshot:
     def rewind(
         self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions with offsets at a time, an offset or a shift. See `Cluster.rewind`."""
+        """Return the partitions with the offsets that ``target`` asks for, such as a time; see `Cluster.rewind`."""
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A plan with the rows that it was made from. `Cluster.apply` writes it exactly as reviewed, or refuses it."""
+    """A plan with the rows that it was made from. `Cluster.apply` writes it as it is, or refuses it."""
 
     plan: Plan
     rows: Snapshot

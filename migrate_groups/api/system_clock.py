@@ -10,13 +10,13 @@ class SystemClock:
     """The `Clock` of this machine."""
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Return the current time of this machine in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
+        """Return the seconds of this machine's monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
+        """Wait for this many seconds; not at all if the number is negative."""
         time.sleep(max(0.0, seconds))

@@ -58,10 +58,10 @@ def _run() -> int:
 
 
 def _heard(code: int) -> int:
-    """Return the exit code, and report a stdout that could not be written completely.
+    """Return the exit code, given the ``code`` of the command; report on stderr if stdout was not written completely.
 
-    An incomplete document is a failure, except after a write to the cluster, because then the write's outcome counts. A
-    closed pipe gets no message, because its reader has left on purpose.
+    Incomplete output makes a successful command fail, except after a write to the cluster, because then the outcome of
+    the write counts. A closed pipe gets no message, because its reader has closed it on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:
@@ -73,7 +73,11 @@ def _heard(code: int) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Interrupt once, because `timeout` and a closed shell send the signal twice, and a hold must still be released."""
+    """Raise `KeyboardInterrupt` for the first SIGTERM or SIGHUP, and ignore further ones.
+
+    `timeout` and a closed shell send the signal twice. The second one must not stop the cleanup: for instance,
+    ``migrate --hold`` must still leave the source group that it has joined to keep consumers out.
+    """
     _ignore_stops()
     raise KeyboardInterrupt
 

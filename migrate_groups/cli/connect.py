@@ -29,9 +29,9 @@ class Connection(NamedTuple):
     timeout: str
 
     def config(self) -> ClientConfig:
-        """Return the settings of both clients, and warn on stderr about properties that are not used.
+        """Return the settings of kafka-python and confluent-kafka; warn on stderr about properties that are not used.
 
-        Raises `UsageError` and `InvalidInput`.
+        Raises `UsageError` if an option is wrong or no server is given, `InvalidInput` if a property is wrong.
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
@@ -79,7 +79,7 @@ def _property(text: str) -> tuple[str, str]:
 
 @contextmanager
 def open_reader(connection: Connection) -> Iterator[GroupReader]:
-    """Yield a reader, which has no method that writes."""
+    """Yield a reader of the cluster, which has no method that writes."""
     from migrate_groups.api import clients
 
     with clients.open_reader(connection.config()) as reader:
@@ -97,7 +97,7 @@ def open_writer(connection: Connection) -> Iterator[Clients]:
 
 @contextmanager
 def open_offsets_topic(connection: Connection) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a reader, and a reader of the offsets topic's log."""
+    """Yield a reader of the cluster, and a reader of the log of ``__consumer_offsets``."""
     from migrate_groups.api import clients
 
     with clients.open_offsets_topic(connection.config()) as opened:

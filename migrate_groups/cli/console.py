@@ -87,9 +87,10 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
 
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Warn if topics may be hidden from this principal, because Kafka leaves them out of its answers silently.
+    """Warn on stderr if this principal may lack Describe on a topic, because Kafka silently leaves out such topics.
 
-    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    The sign is that it lacks Describe on ``__consumer_offsets``: a principal that has it may most likely describe every
+    topic. See docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
     from migrate_groups.planning.checks.permission import OFFSETS, hidden
 

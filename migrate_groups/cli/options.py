@@ -77,7 +77,7 @@ Settle = Annotated[
 def all_groups(arguments: list[str] | None, option: list[str] | None) -> list[str]:
     """Return the groups given as arguments and with ``--group``, each once.
 
-    Raises `UsageError` if there is none, or if a name is empty or not UTF-8.
+    Raises `UsageError` if no group is given, or if a name is empty or not UTF-8.
     """
     groups = list(dict.fromkeys([*(arguments or []), *(option or [])]))
     if not groups:

@@ -1,4 +1,4 @@
-"""The person at the command line: shows what a use case reports, and asks its questions."""
+"""The user at the command line: shows what a running command reports, and asks whether to write."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SAY_AGAIN = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """`Events` of the command line.
+    """The callbacks through which a running command reports and asks (`migration.events.Events`).
 
-    yes: agree to every plan without a question. output_format: how a plan is shown. plan_out: the file in which it is
-    saved. force: replace that file.
+    yes: agree to every plan without a question. output_format: how a plan is shown. plan_out: the file in which the
+    plan is saved. force: replace this file if it exists.
     """
 
     yes: bool = False
@@ -48,24 +48,24 @@ class Person:
         show_plan(plan, rows, self.output_format, self.plan_out, force=self.force)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Ask on stderr whether to write, unless ``yes`` is set."""
+        """Return whether to write the plan: ask on stderr, unless ``yes`` is set."""
         return self.yes or confirm(f"Write {counted(len(plan.to_write()), 'offset')}?")
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups still run: at each change, and otherwise every `_SAY_AGAIN` seconds."""
+        """Print on stderr why groups that must stop still run: at each change, and every `_SAY_AGAIN` seconds."""
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
             talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Keep ``told_by`` for the message that `main` prints on an interrupt."""
+        """Keep ``told_by`` (where to see what was written) for the message that `main` prints on an interrupt."""
         written.told_by.set(told_by)
 
     def read_back(self, verb: Verb) -> None:
-        """Print that all is written and read back and, after a hand-over, that the target groups may start."""
+        """Print that all offsets are written and read back and, after a hand-over, that the target groups may start."""
         from migrate_groups.planning.run_states import Verb
 
         talk("written and read back" + (": START THE NEW GROUPS NOW" if verb is Verb.HAND_OVER else ""))
@@ -76,7 +76,10 @@ class Person:
 
 
 def show_result(outcome: WriteResult, *, apart: bool = False) -> None:
-    """Show the outcome of every partition, on stderr if stdout is a document (``apart``). Raises `PartlyApplied`."""
+    """Show the path of the receipt and the outcome of a write. Raises `PartlyApplied` if the write is not whole.
+
+    apart: show the outcome on stderr, because stdout already has a plan as JSON or Markdown.
+    """
     from migrate_groups.show import terminal
 
     talk(f"receipt: {outcome.path}")

@@ -47,9 +47,12 @@ Rows = Callable[[], "Iterable[Row]"]
 def read_application(
     file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool
 ) -> ApplyRequest:
-    """Return the request that a snapshot or a saved plan makes. ``given``: the options, None if not passed.
+    """Return what `apply` writes: the offsets in a file (a snapshot or a saved plan), and the options of the write.
 
-    Raises `InvalidInput`; `UsageError` if an option contradicts the saved plan, which is applied as reviewed.
+    given: the options from the command line by name; None: not passed.
+
+    Raises `InvalidInput` if the file is invalid. Raises `UsageError` if an option contradicts a saved plan, because a
+    plan is applied as reviewed, and if the plan can be applied by `migrate` only.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import WriteOptions
@@ -68,7 +71,8 @@ def read_application(
             option = name.replace("_", "-")
             reviewed = getattr(saved.plan.options, name)
             raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
-    if saved.plan.options.uncommitted == "latest":  # only from migrate: rows don't say when a topic had members
+    # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
+    if saved.plan.options.uncommitted == "latest":
         raise UsageError(
             f"{file} has uncommitted = latest, the log end from when a member was last seen on the topic, which only "
             "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted earliest or leave"
@@ -77,9 +81,9 @@ def read_application(
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
-    """Check the options, and that the plan can be saved, before any work is done.
+    """Check ``--detailed-exitcode``, and that the plan can be saved to ``path``, before any work is done.
 
-    Raises `InvalidInput` or `UsageError`.
+    Raises `UsageError` if an option is wrong, `InvalidInput` if the file can't be written.
     """
     if detailed and not dry_run:
         raise UsageError("--detailed-exitcode goes with --dry-run")
@@ -93,7 +97,7 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 
 
 def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
-    """Raise `Refused` if a check refuses; with ``detailed``, exit with 10 if there is something to write."""
+    """Raise `Refused` if a check refuses the plan; with ``detailed``, exit with 10 if there is something to write."""
     from migrate_groups.migration.prepare import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
@@ -137,7 +141,7 @@ def _saved_plan(file: Path) -> PlanFile | None:
 
     if file.suffix.lower() == ".json":
         return plan_json.load(file)
-    # Peeks without reading, because `load_table` reads stdin if it has a snapshot.
+    # The first byte is peeked at and not read, because `load_table` reads stdin from its start if it is a snapshot.
     if str(file) == "-" and cast("BufferedReader", sys.stdin.buffer).peek(1)[:1] == b"{":
         return plan_json.read(sys.stdin.buffer.read(), "standard input")
     return None

@@ -47,7 +47,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
     """Yield a function to call with the progress of a fetch of jars.
 
-    It announces the fetch when that begins, and draws a bar on a terminal.
+    The first call prints a line that the fetch has begun. On a terminal a bar follows.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

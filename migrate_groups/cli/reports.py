@@ -24,7 +24,7 @@ _SUMMARY = "group_topic_summary.csv"
 
 
 def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
-    """Print the verdict on stdout; if there are tables, write ``report.md`` and ``report.html`` beside them."""
+    """Print the result on stdout; with ``out``, the folder of the tables, write report.md and report.html there."""
     from migrate_groups.show import reconciliation, report_markdown
 
     if output_format == "json":

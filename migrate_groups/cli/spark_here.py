@@ -27,10 +27,10 @@ def require_spark() -> None:
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
     """Start Spark with a message on stderr, and yield a session for a job over ``rows`` rows; end Spark afterwards.
 
-    A process that runs Spark already, such as a notebook, keeps it: the job gets a further session there, and
-    ``settings`` are not applied.
+    If this process runs Spark already, as a notebook may, that Spark is used and not ended: the job gets a session of
+    its own, and ``settings`` are not applied.
 
-    Raises as `local_session` and `readable_failures`.
+    Raises the errors of `local_session`, and Spark's failures as `readable_failures` translates them.
     """
     from migrate_groups.spark.session import active_session, beside
 
@@ -45,7 +45,7 @@ def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSess
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.spark.session import SMALL, local_session
 
-    # Otherwise the root logger would print the traceback that Py4J logs on an interrupt.
+    # Without a handler, the root logger would print the traceback that Py4J logs on an interrupt.
     logging.getLogger().addHandler(logging.NullHandler())
     with interrupted_later():
         spark = local_session(small=rows < SMALL, settings=settings, archives=user_cache() / "spark")
@@ -68,7 +68,7 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
     try:
         yield spark
     except KeyboardInterrupt:
-        end_jvm()  # because it is busy with a job, and does not react to stop()
+        end_jvm()  # because the JVM is busy with a job, and does not react to stop()
         raise
     except Exception:
         with suppress(Exception):  # because the first failure says more
@@ -79,8 +79,9 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Delay an interrupt until the block is left, because a JVM that PySpark is starting would otherwise run on.
+    """Delay SIGINT, SIGTERM and SIGHUP until the block ends.
 
+    If an interrupt came while PySpark starts its JVM, the JVM would keep running after this process.
     See docs/kafka-behaviour.md#other-libraries.
     """
     came: list[int] = []

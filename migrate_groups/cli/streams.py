@@ -1,4 +1,4 @@
-"""Let a command go on if stdout or stderr is lost, to a full disk or a closed pipe: output never changes its work."""
+"""Let a command continue if stdout or stderr can't be written any more, because of a full disk or a closed pipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Outlet(io.FileIO):
-    """The raw file under a stream. After a write has failed, ``lost`` is the error, and all further output is dropped.
+    """The raw file under stdout or stderr. After a write failed, ``lost`` is the error; further output is dropped.
 
     Nothing is buffered here, so that output which an interrupt has cut short is not printed later.
     """
@@ -22,7 +22,7 @@ class Outlet(io.FileIO):
     lost: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of it, and return its number of bytes, also if the stream is lost."""
+        """Write all of ``data``, and return its number of bytes, also if a write fails or has failed before."""
         whole = memoryview(data).cast("B")
         rest = whole
         try:
@@ -37,10 +37,10 @@ class Outlet(io.FileIO):
 
 
 def open_streams() -> None:
-    """Replace stdout and stderr by outlets, which escape characters that their encoding lacks.
+    """Replace stdout and stderr by streams that use an `Outlet`, and that escape characters which their encoding lacks.
 
-    Streams that this process was started without are replaced, too: stdin is empty, the others are lost. A stdout or
-    stderr that was replaced before stays.
+    If this process was started without a standard stream, it gets one: stdin is empty, and output is dropped. A stdout
+    or stderr that other code has replaced already stays as it is.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  open as long as the process is
@@ -58,7 +58,8 @@ def stdout_lost() -> OSError | None:
 
 
 def _outlet(stream: TextIO | None) -> TextIO:
-    # A missing stream gets a descriptor that can't be written to. Otherwise a file or connection would get its number.
+    # A missing stream gets a descriptor that can't be written to. If its number stayed free, the next file or
+    # connection that is opened would get the number, and with it our output.
     number = os.open(os.devnull, os.O_RDONLY) if stream is None else stream.fileno()
     return io.TextIOWrapper(
         Outlet(number, "w", closefd=False),  # unbuffered, as with python -u

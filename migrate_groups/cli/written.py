@@ -1,8 +1,8 @@
-"""Whether a command has begun to write to a cluster, which decides how its end is reported, whenever it comes."""
+"""Whether a command has begun to write to the cluster: its message on an interrupt and its exit code depend on this."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
 told_by: ContextVar[str | None] = ContextVar("told_by", default=None)
-"""A sentence about where to see how far the write came; None if no write has begun. `main` resets it each time."""
+"""Where to see what was written, as a sentence; None if no write has begun. `main` sets it to None at its start."""

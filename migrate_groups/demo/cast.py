@@ -1,4 +1,4 @@
-"""The topics, applications and target groups of the demo, and the processes that run."""
+"""The topics, applications and target groups of the demo, and its running processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ _STOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application. ``name`` is also its target group; ``pattern`` is its topic patterns in the split spec."""
+    """An application of the demo.
+
+    name: also the name of its target group. client: its Kafka client library. pattern: its topic patterns in the split
+    spec.
+    """
 
     name: str
     client: str
@@ -39,7 +43,7 @@ TOPICS = tuple(topic for application in APPLICATIONS for topic in application.to
 
 
 def split_toml(prefix: str = "") -> str:
-    """Return the split spec: a target group for each application, whose name is ``prefix`` and the application's."""
+    """Return the split spec: one target group per application, named ``prefix`` plus the application's name."""
     targets = "".join(
         f'\n[[target]]\ngroup = "{prefix}{application.name}"\ntopics = [{application.pattern}]\n'
         for application in APPLICATIONS
@@ -64,11 +68,11 @@ class Stage:
             process.wait()
 
     def start_producer(self) -> Path:
-        """Start the producer for all topics, and return its ledger."""
+        """Start the producer for all topics, and return its ledger: the file that gets the record ids."""
         return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
 
     def start_application(self, application: Application, group: str) -> Path:
-        """Start an application in a group, and return its ledger."""
+        """Start an application in a group, and return its ledger: the file that gets the record ids."""
         arguments = (application.client, self._bootstrap_servers, group)
         name = f"{group}.{application.name}"
         ledger = self._ledgers / f"{name}.txt"

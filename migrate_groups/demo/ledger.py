@@ -24,7 +24,7 @@ class Count:
 
 
 def count(produced: Path, processed: Iterable[Path]) -> Count:
-    """Compare the ledger of the producer with those of the applications. A missing ledger counts as empty."""
+    """Compare the producer's ledger (a file of record ids) with the applications' ledgers; no file counts as empty."""
     wanted = set(read(produced))
     times = Counter(each for path in processed for each in read(path))
     return Count(
@@ -36,7 +36,7 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the ids in a ledger in their order. The last line is left out while it has no line feed."""
+    """Return the record ids in a ledger in their order. An unfinished last line (no line feed) is left out."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ _RECORDS_A_SECOND = 400
 
 
 def main() -> None:
-    """Produce until the process must stop, then flush."""
+    """Produce records until the process must stop, then wait until the broker has acknowledged them."""
     import confluent_kafka
 
     bootstrap, path, *topics = sys.argv[1:]

@@ -34,7 +34,10 @@ class Telling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The record counts of both ways: this tool (``ours``) and the naive way with Kafka's own tool."""
+    """The record counts of two migrations of the same group.
+
+    ours: with this tool. naive: with Kafka's own tool, from a snapshot that was taken before the applications stopped.
+    """
 
     ours: Count
     naive: Count
@@ -176,7 +179,7 @@ class Story:
                 wait=tenacity.wait_fixed(0.5),
             )(check)
         except tenacity.RetryError as error:
-            # Without ``fails`` the demo goes on, because the record count at the end shows the missing records.
+            # If ``fails`` is false, the demo goes on, because the record count at the end shows the missing records.
             if fails:
                 raise MigrateGroupsError(f"{what}: not enough after {_SECONDS} s; see {self._ledgers}/*.log") from error
 

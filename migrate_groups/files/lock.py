@@ -15,9 +15,10 @@ from migrate_groups.errors import InvalidInput, Refused
 def locked(path: Path) -> Iterator[None]:
     """Lock a file against other runs while the block runs.
 
-    The lock is held on an empty hidden file beside it. The hidden file stays where the locked file exists at the end;
-    the lock itself ends with the process, also after a crash. Raises `Refused` if another run holds the lock,
-    `InvalidInput` if the lock can't be made.
+    The lock is a file lock of the operating system on an empty dot file beside the locked file. It ends with the
+    process at the latest, also after a crash. The dot file stays, unless the locked file does not exist at the end.
+
+    Raises `Refused` if another run holds the lock, `InvalidInput` if the lock can't be made.
     """
     place = path.with_name(f".{path.name}.lock")
     lock = FileLock(place, timeout=0)

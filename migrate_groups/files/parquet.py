@@ -19,8 +19,8 @@ def write_table(table: pa.Table, file: BinaryIO) -> None:
 def read_table(data: bytes, name: str) -> pa.Table:
     """Return the table in a Parquet file. Raises `InvalidInput` if the file is truncated or damaged.
 
-    Reads without threads. Otherwise Arrow's threads sometimes abort the process at its end, after all its work and with
-    another exit code (docs/kafka-behaviour.md#other-libraries).
+    Reads without Arrow's threads, because with them the process sometimes aborts when it ends: all its work
+    is done, but its exit code is another one (docs/kafka-behaviour.md#other-libraries).
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)

@@ -1,4 +1,4 @@
-"""Read a whole file, or find out what a path names. Errors say in one line why that failed."""
+"""Read a whole file, or find out whether a path names a file or a folder. Errors say in one line why this failed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def status(path: Path, *, follow: bool = True) -> os.stat_result | None:
-    """Return the status of a path, or None if nothing exists there.
+    """Return the `os.stat` result of a path, or None if nothing exists there.
 
     follow: return the status of the file that a symbolic link points to, and not of the link itself.
 
-    Raises `InvalidInput` if this can't be found out: the name is too long, or a folder may not be searched.
+    Raises `InvalidInput` if the path can't be used: its name is too long, or this user may not search a folder of it.
     """
     try:
         return path.stat(follow_symlinks=follow)

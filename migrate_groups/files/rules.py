@@ -1,4 +1,4 @@
-"""Validate and cast the columns of a table. The rules are the same for CSV and Parquet."""
+"""Validate the columns of a snapshot file, and cast text to their types. The rules are the same for CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 class Rule:
     """The values that a column may hold, and the type that its cells are cast to.
 
-    in_range: whether a cell that matches the pattern has a valid value too, because a pattern can't check a range.
-    least, most: the smallest and the largest valid value of a number or a timestamp.
+    kind: the Arrow type of the column. in_range: a further check of a cell that matches the pattern, because a regular
+    expression can't check a range. least, most: the smallest and the largest valid value of a number or a timestamp.
     """
 
     column: Column
@@ -41,7 +41,7 @@ class Rule:
 
     @property
     def nullable(self) -> bool:
-        """Whether an empty cell is null. If not, it is an error, except where `keeps_empty` is true."""
+        """Whether an empty cell means null. If false, an empty cell is an error, except where `keeps_empty` is true."""
         return self.column.nullable
 
     @property
@@ -58,11 +58,12 @@ class Rule:
         return f"is {cell[:60]!r}; expected {self.expected}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """Return the typed column, or None if a cell is invalid."""
+        """Return these text cells cast to the type of the column, or None if a cell is invalid."""
         if self.keeps_empty:
             return cells
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
-        # Checked before the cast, because pyarrow also casts other notations; `first_wrong` checks string columns.
+        # The pattern is checked before the cast, because pyarrow would also cast other notations of a number or a time.
+        # String columns are not cast: `first_wrong` checks their pattern.
         spelled = pa.types.is_string(self.kind) or pc.all(_matches(filled, self.pattern), min_count=0).as_py()
         if not spelled:
             return None

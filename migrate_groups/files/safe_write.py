@@ -75,7 +75,7 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
             try:
                 with suppress(OSError):  # a file system without locks: there `_sweep` removes nothing
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if path.exists():  # otherwise another process swept it before it was locked
+                if path.exists():  # if not, `_sweep` in another process removed the file before it was locked
                     yield path, file
                     return
             finally:

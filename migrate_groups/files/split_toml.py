@@ -21,7 +21,7 @@ _STAY_KEYS = {"topics", "topics_regex"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFile:
-    """A split with the options of its write, which are reviewed together; ``content`` is the bytes of the file."""
+    """The split of a source group by topic, and the options of the write; ``content`` is the bytes of the file."""
 
     content: bytes
     spec: SplitSpec

@@ -25,7 +25,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Document(Strict, frozen=True, kw_only=True):
-    """A whole file. ``checksum`` is the SHA-256 of the bytes that are written with an empty checksum."""
+    """A whole JSON file. ``checksum`` is the SHA-256 of the file as it is with an empty checksum."""
 
     schema: str
     schema_version: int
@@ -44,9 +44,9 @@ _CHECKSUM = b',\n "checksum": "%s"'
 
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
-    """Return the document in these bytes of the file ``name``.
+    """Return the document in ``data``, the bytes of the file ``name``.
 
-    Raises `InvalidInput` if this is not JSON, has another schema or version, has an unknown or a missing field or a
+    Raises `InvalidInput` if the file is not JSON, has another schema or version, has an unknown or a missing field or a
     wrong type, or was edited.
     """
     try:
@@ -68,7 +68,10 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
 
 
 def options(found: dict[str, Any], name: str) -> WriteOptions:
-    """Return the options of a write. Raises `InvalidInput` if an option is unknown, missing or invalid."""
+    """Return the options of a write, from a plan or a receipt.
+
+    Raises `InvalidInput` if an option is unknown, missing or invalid.
+    """
     known = {field.name for field in fields(WriteOptions)}
     if found.keys() != known:
         raise InvalidInput(f"{name}: the options are {some(found)}; expected {', '.join(sorted(known))}")
@@ -84,7 +87,7 @@ def encode(document: Document) -> bytes:
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return the bytes of the file with the checksum, and the checksum, of a document whose checksum is empty."""
+    """Return the bytes of a document's file, and its checksum. The document comes with an empty checksum."""
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:
@@ -95,7 +98,7 @@ def _sealed(document: Document) -> tuple[bytes, str]:
 
 
 def _refuse_twice(data: bytes, name: str) -> None:
-    """Raise `InvalidInput` for a key that is there twice: msgspec reads the last value, a reviewer maybe the first."""
+    """Raise `InvalidInput` if an object has a key twice: msgspec reads the last value, a reviewer maybe the first."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = [key for key, _ in pairs]

@@ -1,7 +1,7 @@
 """Open kafka-python's admin client within a time limit, and report why if it can't be opened.
 
 By itself kafka-python 3.0 tries the bootstrap servers in turn until its time-out, and then reports only the time-out.
-A server that hangs may use up all of that time; in a TLS handshake it has no time-out at all
+A server that hangs may use up all of that time, and a TLS handshake has no time-out at all
 (docs/kafka-behaviour.md#kafka-python).
 """
 
@@ -30,9 +30,9 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 def open_client(config: ClientConfig, seconds: float) -> Client:
     """Return a connected client, after at most ``seconds``.
 
-    Bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable`;
-    `NotAuthorized` if the principal is refused; `ClusterUnavailable` if TLS or SASL settings do not match the
-    listener's; `InvalidInput` if a certificate or key can't be used.
+    Bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable` if none
+    can be reached; `NotAuthorized` if the principal is refused; `ClusterUnavailable` if TLS or SASL settings do not
+    match the listener's; `InvalidInput` if a certificate or key can't be used.
     """
     deadline = time.monotonic() + seconds
     milliseconds = max(1, int(seconds * 1000))
@@ -44,7 +44,7 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 
 
 def refused(error: Exception, security: Security) -> ClusterUnavailable:
-    """Return the error to raise for a refused certificate or login, after which another attempt can't succeed."""
+    """Return the error to raise if a certificate is not trusted or a broker refuses the login; a retry can't help."""
     if isinstance(error, CertificateRefused):
         return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the name in --bootstrap-server")
     said = _text(error).removeprefix("SaslAuthenticationFailedError: ")
@@ -66,7 +66,7 @@ def _explained(error: BootstrapFailed, config: ClientConfig, deadline: float) ->
 
 
 def _text(failure: Exception) -> str:
-    """Return the text of a failure, without the class name that kafka-python puts before it."""
+    """Return the text of a connection failure on one line, without the class name that kafka-python puts before it."""
     said = str(failure.args[0] if failure.args else failure)
     if number := re.fullmatch(r"(\d+) E[A-Z]+", said):
         return os.strerror(int(number[1]))

@@ -1,4 +1,4 @@
-"""The settings of a connection, as Kafka's own tools take them, translated for both Python clients."""
+"""Connection settings, in the form of Kafka's own tools, translated for kafka-python and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 class ClientConfig:
     """The bootstrap servers, security settings and time-out of a connection. The ``repr`` has no secret.
 
-    bootstrap_servers: ``host:port[,host:port…]`` as Kafka's tools take it.
+    bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools.
     timeout: seconds that one request may take, retries included.
     """
 
@@ -33,7 +33,7 @@ class ClientConfig:
         return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return the configuration of kafka-python's admin client, with secrets.
+        """Return these settings as the configuration of kafka-python's admin client; it contains the secrets.
 
         Raises `InvalidInput` if a certificate or the key can't be used.
         """
@@ -47,7 +47,7 @@ class ClientConfig:
         }
 
     def confluent(self) -> dict[str, Any]:
-        """Return the configuration of confluent-kafka's clients, with secrets."""
+        """Return these settings as the configuration of confluent-kafka's clients; it contains the secrets."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "migrate-groups-second",
@@ -59,7 +59,7 @@ def _address(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
     try:
-        host.encode("idna")  # as the resolver does: each label needs 1 to 63 letters
+        host.encode("idna")  # the resolver encodes it so, and fails if a label is empty or too long
     except UnicodeError:
         host = ""
     if not host or not 0 < port < 65536:

@@ -27,7 +27,10 @@ Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Note the operations that this principal may do on each group; none without Describe (an `Ask`)."""
+    """Add to ``into`` the operations that this principal may perform on each group: an empty set without Describe.
+
+    The signature is that of `connection.Ask`. A group's value is None if the broker does not report operations.
+    """
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
     into.found.update({group: permitted(answer.authorized_operations) for group, answer in described.found.items()})
@@ -39,7 +42,7 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return a request for the operations that this principal may do on each topic; none without Describe."""
+    """Return a request for the operations that this principal may perform on each topic; no Describe: an empty set."""
 
     async def request(client: Client) -> Mapping[str, Permissions]:
         answers = await wire.topics(client, topics, permissions=True)
@@ -52,14 +55,14 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
 
 
 def permitted(bits: Collection[int] | None) -> Permissions:
-    """Return the authorized operations in an answer (KIP-430); None if the broker does not report them."""
+    """Return the authorized operations (KIP-430) of a described group or topic; None if they are not reported."""
     found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
-    # The principal has Describe, because it got a description. So an answer without Describe reports nothing.
+    # A principal that gets a description has Describe, so operations without Describe mean that none are reported.
     return found if Operation.DESCRIBE in found else None
 
 
 async def cluster_id(client: Client) -> str:
-    """Return the cluster id from a Metadata answer.
+    """Return the cluster id from a Metadata response.
 
     kafka-python's ``describe_cluster`` fails on Kafka 2.8 (docs/kafka-behaviour.md#kafka-python).
     """
@@ -68,7 +71,7 @@ async def cluster_id(client: Client) -> str:
 
 
 async def offsets_retention(client: Client) -> timedelta | None:
-    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None if it does not report it."""
+    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None if that broker does not report it."""
     broker = str(client.brokers()[0])
     asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
     answer = await client.describe_configs([asked])

@@ -19,8 +19,8 @@ from migrate_groups.text import counted
 
 T = TypeVar("T")
 
-# Each attempt takes a new client, because a client of kafka-python keeps a coordinator that has moved, and does not
-# know a restarted broker even if another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
+# Each retry opens a new client, because kafka-python's client remembers a group's coordinator after it has moved, and
+# does not know a restarted broker even if another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
 _LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
@@ -28,18 +28,19 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 @dataclass(slots=True)
 class OfGroups(Generic[T]):
-    """The answers for groups so far (``found``), and the errors of groups without an answer (``failed``)."""
+    """The results of a request about several groups, by group name: answers in ``found``, errors in ``failed``."""
 
     found: dict[str, T] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def fail(self, groups: Collection[str], error: Exception) -> None:
-        """Note an error for each of these groups that has neither an answer nor an error yet."""
+        """Record ``error`` for each of these groups that has neither an answer nor an error yet."""
         self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
 
 
-# Asks about these groups, and notes their answers and errors. It does not raise the error of one coordinator, because
-# other groups have other coordinators; deletions may, because they are for one group.
+# A function that sends a request about several groups, and records each group's answer or error in the `OfGroups`. It
+# records the error of a coordinator, and does not raise it, because other groups have other coordinators. A deletion
+# may raise the error, because it is for one group.
 Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
@@ -47,7 +48,8 @@ class KafkaConnection:
     """Runs coroutines with a `Client`; retries with a new client until the time-out.
 
     The first request connects. It raises without a retry if no bootstrap server can be reached; once a connection has
-    succeeded, later requests retry that, too. Each request raises `InvalidInput` if a certificate or key can't be used.
+    succeeded, later requests retry to connect, too. Each request raises `InvalidInput` if a certificate or key can't be
+    used.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -56,9 +58,9 @@ class KafkaConnection:
         self._was_reached = False
 
     def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
-        """Return what ``request`` returns, within the time-out; retry it, so it must be safe to send twice.
+        """Run ``request`` with a client, and return its result; retry it until the time-out, so it must be repeatable.
 
-        For error messages: ``doing`` completes "while …", ``needs`` is the permission, as "Read on Group 'g'".
+        For error messages: ``doing`` completes "while …", ``needs`` is the required permission ("Read on Group 'g'").
         Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         deadline = time.monotonic() + self._config.timeout
@@ -77,9 +79,10 @@ class KafkaConnection:
         return result
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return the answer for each of these groups, or the error if it has none, within the time-out.
+        """Return each group's answer to ``ask``, or its error; retriable errors are retried until the time-out.
 
-        For error messages: ``needs`` has the permission that each group takes, ``doing`` comes before "group 'g'".
+        needs: for each group to ask about, the permission that this requires ("Read on Group 'g'"), for error messages,
+        in which ``doing`` comes before "group 'g'".
         """
         into: OfGroups[T] = OfGroups()
 
@@ -109,7 +112,7 @@ class KafkaConnection:
         return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Return what ``request`` returns, without a retry, because writes use it. Raises kafka-python's errors."""
+        """Run ``request`` without a retry, as writes need, and return its result. Raises kafka-python's errors."""
         try:
             return self._attempt(request, time.monotonic() + self._config.timeout)
         except Exception:
@@ -134,9 +137,9 @@ class KafkaConnection:
 
 
 def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
-    """Return this package's error for an error of kafka-python.
+    """Return the error of this package to raise in place of an error of kafka-python.
 
-    ``doing`` completes "while …", ``needs`` is the permission that the request takes, as "Read on Group 'g'".
+    ``doing`` completes "while …", ``needs`` is the permission that the request requires ("Read on Group 'g'").
     """
     if isinstance(error, _HOPELESS):
         return refused(error, security)

@@ -1,8 +1,8 @@
 """Send requests about several groups at once, each to the group's coordinator, with kafka-python's protocol classes.
 
 Groups with the same coordinator share a request where the protocol allows it: FindCoordinator (KIP-699),
-DescribeGroups, OffsetFetch (KIP-709). An OffsetCommit request is for one group. Several connections carry these
-requests side by side, because a broker answers the requests of one connection one after the other.
+DescribeGroups, OffsetFetch (KIP-709). An OffsetCommit request is for one group, so these requests are sent over several
+connections concurrently, because a broker answers the requests of one connection one after the other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
 
-# kafka-python encodes the later, flexible versions more slowly, and they add nothing that is needed here
-# (docs/kafka-behaviour.md#kafka-python).
+# Of OffsetCommit: kafka-python encodes the later, flexible versions (KIP-482) more slowly, and they add nothing that is
+# needed here (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 7
 # 200 commits took 1.4 s over one connection, 0.17 s over eight, 0.10 s over sixteen
 # (docs/kafka-behaviour.md#kafka-python).
@@ -34,7 +34,7 @@ _MOST_CONNECTIONS = 16
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """OffsetCommitRequestPartition; an instance of kafka-python's class takes ten times as long to make."""
+    """A partition in an OffsetCommit request; kafka-python's own class takes ten times as long to instantiate."""
 
     partition_index: int
     committed_offset: int
@@ -43,10 +43,13 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return an `Ask` for the DescribedGroup of each group, of any protocol type; a missing group is Dead."""
+    """Return an `Ask` that describes groups of any protocol type; a group's answer is DescribeGroups' DescribedGroup.
+
+    A group that does not exist has the state Dead. permissions: whether to ask for the authorized operations (KIP-430).
+    """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
-        # From version 6 on a missing group is an error, which lacks the operations that this principal may do.
+        # From version 6 on a missing group is answered with an error, without the authorized operations.
         request = DescribeGroupsRequest(groups=groups, include_authorized_operations=permissions, max_version=5)
         for answer in (await client.send(request, node)).groups:
             _note(into, answer.group_id, answer, answer.error_code)
@@ -55,7 +58,7 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 
 
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
-    """Return an `Ask` for the OffsetFetch answer of each partition, by group, with ``require_stable`` (KIP-447).
+    """Return an `Ask` that sends OffsetFetch with ``require_stable`` (KIP-447); a group's answer is by partition.
 
     wanted: the partitions of each group; None asks for all partitions with a committed offset.
     """
@@ -82,7 +85,7 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask` that commits offsets of groups without members, and notes each partition's error class."""
+    """Return an `Ask` that commits offsets for groups without members; a group's answer is each partition's error."""
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -121,7 +124,7 @@ def commit_offsets(
 
 
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask` that deletes committed offsets, and notes each partition's error class (KIP-496)."""
+    """Return an `Ask` that deletes committed offsets (KIP-496); a group's answer is each partition's error class."""
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
         for group in groups:
@@ -132,7 +135,7 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups, and note Kafka's error class for each group, by group name (an `Ask`)."""
+    """Delete groups (an `Ask`); a group's answer in ``into`` is a dict of its name and Kafka's error class."""
     for group in groups:
         coordinator = await client.coordinator(group)
         response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
@@ -142,7 +145,7 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return an `Ask` that asks all coordinators side by side; a coordinator's error is noted for its groups."""
+    """Return an `Ask` that calls ``of_coordinator`` for all coordinators concurrently, and records its errors."""
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
         async def of_one(node: Any, of_node: list[str]) -> None:
@@ -159,12 +162,12 @@ def _by_coordinator(
 
 
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
-    """Return the groups of each coordinator; note an error for each group whose coordinator can't be found."""
+    """Return the groups of each coordinator; record an error for each group whose coordinator can't be found."""
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:
         found = await client.coordinators(groups)
     except kafka_errors.BrokerResponseError:
-        found = {}  # the error is that of one group: ask for each alone
+        found = {}  # one group's error fails the whole request, so each group is asked about separately
         for group in groups:
             try:
                 found[group] = await client.coordinator(group)

@@ -4,11 +4,11 @@ While a group is held, Kafka 4.1.0 answers (docs/kafka-behaviour.md#holding-a-gr
 
 - a classic consumer that joins: INCONSISTENT_GROUP_PROTOCOL.
 - a KIP-848 consumer that joins: GROUP_ID_NOT_FOUND, which is fatal.
-- a commit without membership, which altering offsets is, too: UNKNOWN_MEMBER_ID.
+- a commit without membership, such as altering offsets: UNKNOWN_MEMBER_ID.
 - deleting the group or its offsets: NON_EMPTY_GROUP.
 
 The committed offsets stay readable, and none expires. A hold does not prevent a transactional commit without membership
-(TxnOffsetCommit), nor an administrator who removes the holder.
+(TxnOffsetCommit), nor an administrator from removing this member.
 
 After a hold the committed offsets are as before. The group is Empty, and classic and KIP-848 consumers can join it. Its
 type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. So the retention of
@@ -16,8 +16,8 @@ its offsets counts from the end of the hold, no longer from each commit. This ma
 for the group (``protocol_type`` was empty): no member joins it again, so that offsets.retention.minutes after the hold
 even its latest commits expire.
 
-If the holder is killed, its session timeout frees the group, which keeps the protocol type of the hold. Consumers can
-join it. Until one does, Kafka's tools and confluent-kafka say "is not a consumer group".
+If this process is killed, the session timeout ends its membership. The group keeps the protocol type of the hold.
+Consumers can join the group. Until one does, Kafka's tools and confluent-kafka say "is not a consumer group".
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.wire import PartitionError
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
 
-# In seconds. Kafka allows 6 s to 30 min by default; a cluster may allow only longer or only shorter ones.
+# Session timeouts in seconds, to be tried in turn if the brokers refuse the first one. Kafka allows 6 s to 30 min by
+# default; a cluster may allow only longer or only shorter ones.
 _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 _HEARTBEATS_PER_SESSION = 5
 _TRIES_PER_SESSION = 3
@@ -68,7 +69,7 @@ class Hold:
         self._thread.start()
 
     def _end(self) -> None:
-        """Stop the heartbeats. A last one shows whether the hold has lasted until now."""
+        """Stop the thread that sends heartbeats. Its last heartbeat shows whether the group was held until now."""
         self._over.set()
         self._thread.join()
 
@@ -78,7 +79,7 @@ class Hold:
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
     def _heartbeat(self) -> bool:
-        """Send a heartbeat, and return whether the hold is over because the coordinator refused it."""
+        """Send a heartbeat; return whether the coordinator refused it, because then the group is no longer held."""
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ClusterUnavailable),
             stop=tenacity.stop_after_attempt(_TRIES_PER_SESSION),
@@ -86,7 +87,7 @@ class Hold:
         )
         try:
             error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
-        except Exception as silence:  # noqa: BLE001  otherwise the thread would end, and the hold would seem to last
+        except Exception as silence:  # noqa: BLE001  else the thread would end with `lost` unset
             self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
             return False
         if error is kafka_errors.NoError:
@@ -98,18 +99,20 @@ class Hold:
 
 @contextmanager
 def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> Iterator[Hold]:
-    """Hold a group for the length of a ``with`` block; after the block, also after an error, the group is Empty.
+    """Hold an Empty group for the length of a ``with`` block: join it as its only member, so that no consumer can join.
+
+    After the block, also after an error, the group is Empty.
 
     The group must exist, because joining creates a missing group. Entering and leaving each take the broker's
     group.initial.rebalance.delay.ms (3 s by default); other members are kept out from the beginning of that delay.
     A thread sends the heartbeats. The membership survives a change of coordinator; the new one is looked up.
 
     session_timeout: seconds until the brokers free the group if this process is killed. If the brokers do not allow it
-    (group.min.session.timeout.ms, group.max.session.timeout.ms), another one is used.
+    (group.min.session.timeout.ms, group.max.session.timeout.ms), another value is used.
     Raises `Refused` if the group has members or another run holds it, `NotAuthorized` without Read on the group,
     `ClusterUnavailable`.
     """
-    # Short, so that a heartbeat finds another coordinator before the session timeout if one hangs.
+    # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
         holder = _Member(group, HOLD_PROTOCOL_TYPE)
@@ -123,16 +126,16 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                 held._end()
         finally:
             if holder.member_id:
-                # If this fails, the session timeout frees the group, and the first consumer to join sets its type.
+                # If this fails, the session timeout frees the group, and the next member sets its protocol type.
                 with suppress(MigrateGroupsError):
                     holder.leave(session)
                     _show_as_consumer_group(session, group, holder.session_timeout)
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return the description of a group without its holder: Empty if the holder is its only member.
+    """Return a group's description without the member that holds it (``member_id``): Empty if it is the only member.
 
-    A description without this member is returned unchanged.
+    A description without such a member is returned unchanged.
     """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):
@@ -144,7 +147,7 @@ def without_holder(description: GroupDescription, member_id: str | None) -> Grou
 def _show_as_consumer_group(connection: KafkaConnection, group: str, session_timeout: float) -> None:
     """Join an Empty group as a consumer and leave it, because a group keeps the protocol type of its last member.
 
-    Otherwise Kafka's tools and confluent-kafka would not take it for a consumer group.
+    With the protocol type of the hold, Kafka's tools and confluent-kafka would say that it is not a consumer group.
     """
     last = _Member(group, "consumer")
     try:
@@ -156,7 +159,7 @@ def _show_as_consumer_group(connection: KafkaConnection, group: str, session_tim
 class _Member:
     """A classic member (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) without a subscription and an assignment.
 
-    The name of its protocol is unique, so that no other member and no other holder has a protocol in common with it.
+    Its protocol name in JoinGroup is unique, so that no consumer and no other run can join the group beside it.
     """
 
     def __init__(self, group: str, protocol_type: str) -> None:
@@ -191,7 +194,7 @@ class _Member:
             )
 
     async def heartbeat(self, client: Client) -> PartitionError:
-        """Send a heartbeat, and return Kafka's error class for it."""
+        """Send a heartbeat, and return the error class of the response."""
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
 
@@ -241,7 +244,7 @@ class _Member:
 
 
 def _final(error_code: int) -> PartitionError:
-    """Return Kafka's error class. Raises a retriable or an authorization error, which the connection handles."""
+    """Return the error class for a code. Raises a retriable or an authorization error, as `KafkaConnection` expects."""
     error: PartitionError = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error

@@ -1,8 +1,8 @@
 """Find out which security protocol a listener speaks, to explain why a client could not connect.
 
 A listener gives no reason to a client that speaks another protocol: it closes the connection, and a TLS listener sends
-an alert first (docs/kafka-behaviour.md#kafka-python). So a SaslHandshake is sent without TLS, because each kind of
-listener answers it differently.
+an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, because each
+kind of listener answers it differently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 
 
 def mismatch(host: str, port: int, security: Security, seconds: float) -> str | None:
-    """Return how a listener's protocol differs from these settings, for an error; None if that is not known."""
+    """Return how a listener's TLS or SASL differs from ``security``, as text after its address; None if not known."""
     try:
         plain = _ask(host, port, seconds)
         if plain[:1] == bytes([_TLS_ALERT]):

@@ -20,7 +20,7 @@ from migrate_groups.kafka.connection import KafkaConnection, explain
 from migrate_groups.kafka.private import Client
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, PartitionValue, Timestamps, TopicPartition
 
-# A fetch returns at least one batch, however large. More is not needed to see that there are records.
+# A fetch returns at least one batch, however large. One batch is enough to see whether there are records.
 _FETCH_BYTES = 64 * 1024
 _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
@@ -29,25 +29,27 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _EARLIEST, _LATEST = -2, -1
 _LEADER_CHANGES = (
     kafka_errors.NotLeaderForPartitionError,
-    # The request had an epoch that is over, or that the leader does not know yet (KIP-320).
+    # The request had a leader epoch that is over, or that the leader does not know yet (KIP-320).
     kafka_errors.FencedLeaderEpochError,
     kafka_errors.UnknownLeaderEpochError,
     # A new leader knows the log end only after its followers have confirmed it (KIP-207).
     kafka_errors.OffsetNotAvailableError,
 )
-# The last version without flexible fields, which kafka-python encodes faster (docs/kafka-behaviour.md#kafka-python).
+# Of ListOffsets: the last version without flexible fields, because kafka-python encodes such versions faster
+# (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 5
 
 Question = Mapping[TopicPartition, int]
-"""A timestamp for each partition."""
+"""What ListOffsets asks for: by partition a timestamp in milliseconds, or -2 (earliest) or -1 (latest offset)."""
 Leader = tuple[int, int]
 """The id of a partition's leader, and its leader epoch; -1 if the metadata has no epoch."""
 
 
 class _Answer(PartitionValue, frozen=True):
-    """A ListOffsets answer: an offset, a timestamp, and the leader that was asked.
+    """The ListOffsets answer for a partition: an offset, the timestamp of its record, and the leader that was asked.
 
-    Offset and timestamp are -1 if no record has the timestamp. The timestamp is -1 for a log start or log end offset.
+    Both are -1 if no record is at or after the wanted timestamp. For a log start or log end offset only the timestamp
+    is -1.
     """
 
     offset: int
@@ -59,7 +61,7 @@ Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
-    """Asks the leaders of partitions for offsets. It remembers the leaders, and which log ends each has reported."""
+    """Asks the leaders of partitions for offsets. Remembers the leaders and the log end offsets that they report."""
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
@@ -67,7 +69,7 @@ class Logs:
         self._ends: Answers = {}
 
     def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
-        """Remember and return the leaders in a Metadata answer; a partition without a leader is left out."""
+        """Remember and return the partitions' leaders in a Metadata answer; partitions without leader are left out."""
         leaders = {
             TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
             for topic in topics
@@ -83,7 +85,11 @@ class Logs:
         starts: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, LogRange]:
-        """See `GroupReader.log_ranges`."""
+        """Return the log start and log end offset of each partition (`GroupReader.log_ranges`).
+
+        starts, ends: known offsets, which are not read again. But if only the end of a partition is known, and the
+        current leader has not reported that the log reaches it, the end is read again.
+        """
         doing = "reading log end offsets"
         questions = [
             {partition: timestamp for partition in partitions if partition not in known}
@@ -110,21 +116,21 @@ class Logs:
         return found
 
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
-        """Return whether this leader, in this epoch, has reported a log end at or beyond this offset.
+        """Return whether this leader, in this leader epoch, has reported a log end offset of at least ``offset``.
 
-        Such an offset is still in the log, because the log end only grows while leader and epoch stay the same.
+        Then the log still reaches ``offset``, because it only grows while leader and leader epoch stay the same.
         """
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.last_stable_offsets`."""
+        """Return each partition's last stable offset (`GroupReader.last_stable_offsets`)."""
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """See `GroupReader.offsets_at`."""
+        """Return the first record at or after each partition's timestamp, or None (`GroupReader.offsets_at`)."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
         [answers] = self._list_offsets([timestamps], doing="looking records up by time")
@@ -136,7 +142,7 @@ class Logs:
     def _list_offsets(
         self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
     ) -> list[Answers]:
-        """Return the leaders' answers to each question; a partition without an answer is left out."""
+        """Return, for each question, the leaders' answers by partition; a partition without an answer is left out."""
         answers: list[Answers] = [{} for _ in questions]
 
         def left() -> list[Question]:
@@ -146,7 +152,7 @@ class Logs:
             ]
 
         async def ask(client: Client) -> None:
-            # An error leaves them forgotten, so that the next attempt asks for the metadata.
+            # The leaders are forgotten until all have answered, so that a retry reads the metadata first.
             known, self._leaders = self._leaders, {}
             open_questions = left()
             if all(question.keys() <= known.keys() for question in open_questions):
@@ -170,7 +176,7 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Send all questions to the leaders concurrently, and add what they answer to ``answers``."""
+    """Send all questions to the leaders concurrently, and add each question's answers to its dict in ``answers``."""
     asked = []
     for question, answered in zip(questions, answers, strict=True):
         led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
@@ -185,7 +191,7 @@ async def _ask(
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
-    """ListOffsetsPartition; an instance of kafka-python's class takes ten times as long to make."""
+    """A partition in a ListOffsets request; kafka-python's own class takes ten times as long to instantiate."""
 
     partition_index: int
     timestamp: int
@@ -232,7 +238,11 @@ def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> 
 
 
 def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """See `GroupReader.first_records`. It uses a consumer without a group, which commits nothing."""
+    """Return the first record in each span of offsets that a ``read_committed`` consumer gets; None if there is none.
+
+    A partition that does not answer in time is left out (`GroupReader.first_records`). The consumer that reads them has
+    no group and commits nothing.
+    """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]
     }
@@ -253,7 +263,7 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
                 consumer.seek(partition, span.start)
             while undecided and time.monotonic() < deadline:
                 polled = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
-                # Positions are asked for only if no record comes, because each takes time.
+                # Positions are asked for only if no record comes, because each call takes time.
                 decided = polled or {
                     each: [] for each, span in undecided.items() if consumer.position(each) >= span.stop
                 }

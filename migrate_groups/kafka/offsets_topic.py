@@ -1,7 +1,7 @@
 """Read ``__consumer_offsets``, Kafka's topic of committed offsets, as a log, without a consumer group.
 
-It sends Fetch requests, because a consumer returns neither control records nor aborted records. Without these, an
-offset that never held a record looks like a record that was compacted away.
+This module sends Fetch requests, because a consumer returns neither control records nor aborted records. Without
+these, an offset that holds a control record or an aborted record looks like a record that was compacted away.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KafkaOffsetsTopic:
         self._connection.close()
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """See `OffsetsTopicReader.read`."""
+        """Yield the records of each partition from its position to its end (`OffsetsTopicReader.read`)."""
         open_ends = {number: end for number, end in ends.items() if positions[number] < end}
         positions, idle = dict(positions), 0
         while open_ends and idle < self._patience:
@@ -49,7 +49,7 @@ class KafkaOffsetsTopic:
             records = [record for number in answers for record in _records(number, positions, answers[number])]
             idle = 0 if any(positions[number] > wanted[number] for number in wanted) else idle + 1
             for number, answer in answers.items():
-                # No record is left before the wanted end, although it is stable: the last ones were compacted away.
+                # No record came, although the last stable offset is at the end: the last records were compacted away.
                 if idle and answer.last_stable_offset >= open_ends[number]:
                     positions[number] = open_ends[number]
             open_ends = {number: end for number, end in open_ends.items() if positions[number] < end}
@@ -57,7 +57,7 @@ class KafkaOffsetsTopic:
 
 
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
-    """Return a request that asks each leader once, and returns the answer for each partition."""
+    """Return a request that sends one Fetch to each leader, and returns the answer for each partition."""
 
     async def request(client: Client) -> dict[int, Any]:
         leaders: dict[int, list[int]] = defaultdict(list)
@@ -108,7 +108,7 @@ def _raise_for(code: int, place: str) -> None:
 
 
 def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
-    """Yield the records of one partition's answer, and move its position past them."""
+    """Yield the records of one partition's Fetch answer, control and aborted ones included; advance its position."""
     start = positions[partition]
     aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))
     aborting: set[int] = set()
@@ -121,6 +121,6 @@ def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator
         for record in batch:
             if kind is CONTROL and record.abort:
                 aborting.discard(batch.producer_id)
-            if record.offset >= start:  # a fetch returns the whole batch that has its offset
+            if record.offset >= start:  # a fetch returns the whole batch that contains the fetch offset
                 yield LogRecord(partition, record.offset, record.timestamp, kind, record.key, record.value)
         positions[partition] = batch.next_offset

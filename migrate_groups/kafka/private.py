@@ -27,7 +27,7 @@ from kafka.structs import TopicPartition
 
 T = TypeVar("T")
 
-# By class: each private name, with the reason why it is used.
+# The private names of each class that this module uses, each with the reason.
 USED: Mapping[type, Mapping[str, str]] = {
     KafkaAdminClient: {
         "_manager": "requests of our own are sent by it, side by side",
@@ -71,9 +71,9 @@ class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
 
 
 class Client:
-    """kafka-python's admin client, connected; it takes the same configuration.
+    """A connected admin client of kafka-python, with the configuration of `KafkaAdminClient`.
 
-    Raises `BootstrapFailed`, and what kafka-python's own client raises.
+    Raises `BootstrapFailed` if no bootstrap server can be used, and the errors that `KafkaAdminClient` raises.
     """
 
     def __init__(self, **properties: Any) -> None:
@@ -100,7 +100,7 @@ class Client:
         self._admin.close()
 
     def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
-        """Return what a request returns. Raises ``KafkaTimeoutError`` at ``deadline`` (of the monotonic clock)."""
+        """Run ``request``, and return its result. Raises ``KafkaTimeoutError`` at ``deadline`` (monotonic clock)."""
 
         async def within_its_time() -> T:
             # Needed because kafka-python's time-out covers a request, but not connecting to a broker that hangs.
@@ -130,7 +130,7 @@ class Client:
         return await self._admin._find_coordinator_id(group)
 
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
-        """Return the broker that coordinates each group. Raises the error of the first group without one."""
+        """Return the broker that coordinates each group. Raises the error of the first group without a coordinator."""
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
 
@@ -149,12 +149,12 @@ class Client:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     async def list_groups(self) -> Sequence[Mapping[str, Any]]:
-        """Return every group of every broker, with the fields of ListGroups."""
+        """Return all groups that the brokers list, each with the fields of a ListGroups response."""
         listed: Sequence[Mapping[str, Any]] = await self._admin._async_list_groups()
         return listed
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
-        """Return the settings of these resources, defaults included."""
+        """Return the configuration of these resources (brokers or topics), defaults included."""
         found: Mapping[str, Any] = await self._admin._async_describe_configs(resources, config_filter="all")
         return found
 
@@ -172,7 +172,7 @@ class Client:
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Opens connections within a time limit, and keeps the reason of each failure."""
+    """Opens connections within a time limit, and keeps the error of each bootstrap server for `BootstrapFailed`."""
 
     async def _do_bootstrap(self, deadline: float) -> bool:
         failures: dict[tuple[str, int], Exception] = {}

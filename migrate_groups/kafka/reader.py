@@ -1,4 +1,4 @@
-"""The reading half of the first client, kafka-python, which keeps offset, leader epoch and metadata without loss."""
+"""Read with the first of the two clients, kafka-python, which keeps offset, leader epoch and metadata without loss."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _READING = "reading the committed offsets of"
 
 
 class KafkaPythonReader:
-    """`GroupReader` over kafka-python.
+    """Implements `GroupReader` with kafka-python.
 
-    describe_members: describes KIP-848 groups; it is the second client's `describe_group`. kafka-python can't read
-    their members, and gets the state Dead for them.
+    describe_members: returns the description of a KIP-848 group, given its name and state. It is
+    `SecondClient.describe_group`, because kafka-python can't read such a group's members, and gets the state Dead.
     """
 
     def __init__(
@@ -57,22 +57,22 @@ class KafkaPythonReader:
         self._connection.close()
 
     def cluster_id(self) -> str:
-        """See `GroupReader.cluster_id`."""
+        """Return the id that the brokers report for their cluster."""
         return self._connection.run(cluster_facts.cluster_id, doing="asking for the cluster id")
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """See `GroupReader.list_groups`."""
+        """Return all groups of any type that this principal may describe, sorted by name."""
         return sorted(self._listed().values(), key=lambda listing: listing.group)
 
     def _listed(self) -> Mapping[str, GroupListing]:
         return self._connection.run(wire.list_groups, doing="listing the groups")
 
     def describe_group(self, group: str) -> GroupDescription:
-        """See `GroupReader.describe_group`."""
+        """Return the description of a group of any type; a group that does not exist is Dead (`GroupReader`)."""
         return self.describe_groups([group])[group]
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """See `GroupReader.describe_groups`."""
+        """Return the description of each group, as `describe_group` does, with one request for each coordinator."""
         answers = self._of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
         listed = self._listed() if dead else {}
@@ -85,7 +85,10 @@ class KafkaPythonReader:
         }
 
     def _described(self, group: str, answer: Any, listed: GroupListing | None, *, commits: bool) -> GroupDescription:
-        """Return the description in DescribeGroups' answer; if that is Dead, the one from the list of groups."""
+        """Return a group's description from DescribeGroups' answer, or from other sources if the answer is Dead.
+
+        listed: its entry in the list of groups. commits: whether it has committed offsets, and so exists.
+        """
         if answer.group_state != "Dead":
             return without_holder(wire.classic_group(answer), self._holder)
         if listed is None:
@@ -99,7 +102,7 @@ class KafkaPythonReader:
         )
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """See `GroupReader.describe_topics`."""
+        """Return the descriptions of these topics (None: of all), without topics that do not exist (`GroupReader`)."""
         return {
             topic.name: TopicDescription(
                 topic=topic.name,
@@ -111,7 +114,7 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """See `GroupReader.all_committed`."""
+        """Return all committed offsets of a group; None: a transactional commit is pending (`GroupReader`)."""
         answers = self._of_groups([group], of_groups.fetch_offsets({group: None}), _READING)[group]
         return {
             partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
@@ -119,7 +122,7 @@ class KafkaPythonReader:
         }
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """See `OffsetsReader.committed`."""
+        """Return the committed offset of each partition; None if nothing is committed (`OffsetsReader.committed`)."""
         found = self.committed_by_group({group: partitions})[group]
         if isinstance(found, MigrateGroupsError):
             raise found
@@ -128,7 +131,7 @@ class KafkaPythonReader:
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `OffsetsReader.committed_by_group`."""
+        """Return, for each group, the result of `committed`, or the error that `committed` would raise."""
         answers: dict[str, dict[TopicPartition, Any]] = {group: {} for group in wanted}
         failed: dict[str, MigrateGroupsError] = {}
 
@@ -161,7 +164,7 @@ class KafkaPythonReader:
     def _read(
         self, group: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, Any]
     ) -> CommittedOffsets | MigrateGroupsError:
-        """Return the committed offset of each partition, or the error if one could not be read."""
+        """Return the committed offset of each partition, or the error to report if one could not be read."""
         if pending := [partition for partition in partitions if partition not in answers]:
             return PendingCommits(
                 f"group {group!r} has pending transactional commits on {some(pending)}; "
@@ -174,7 +177,7 @@ class KafkaPythonReader:
             return error
 
     def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
-        """Return the answer for each group. Raises `ClusterUnavailable` or `NotAuthorized` if one has none."""
+        """Return each group's answer to ``ask``. Raises the error of the first group without an answer."""
         found: dict[str, T] = {}
         for group, answer in self._each_of_groups(groups, ask, doing).items():
             if isinstance(answer, MigrateGroupsError):
@@ -183,7 +186,7 @@ class KafkaPythonReader:
         return found
 
     def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return the answer for each group, or its error, in which ``doing`` comes before "group 'g'"."""
+        """Return each group's answer to ``ask``, or its error, which says ``doing`` before "group 'g'"."""
         return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
 
     def log_ranges(
@@ -192,23 +195,23 @@ class KafkaPythonReader:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """See `GroupReader.log_ranges`."""
+        """Return the log start and log end offset of each partition (`GroupReader.log_ranges`)."""
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.last_stable_offsets`."""
+        """Return each partition's last stable offset (`GroupReader.last_stable_offsets`)."""
         return self._logs.last_stable_offsets(partitions)
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """See `GroupReader.offsets_at`."""
+        """Return the first record at or after each partition's timestamp, or None (`GroupReader.offsets_at`)."""
         return self._logs.offsets_at(timestamps)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """See `GroupReader.first_records`."""
+        """Return the first record in each span that a ``read_committed`` consumer gets, or None (`GroupReader`)."""
         return first_records(self._config, spans)
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """See `GroupReader.permissions`."""
+        """Return the operations that this principal may perform on each group and topic (`GroupReader.permissions`)."""
         doing = "asking what this principal may do"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
         of_topics = self._connection.run(cluster_facts.topic_permissions(topics), doing=doing) if topics else {}
@@ -220,7 +223,7 @@ class KafkaPythonReader:
         }
 
     def offsets_retention(self) -> timedelta | None:
-        """See `GroupReader.offsets_retention`."""
+        """Return ``offsets.retention.minutes`` of a broker; None if it is not reported."""
         return self._connection.run(cluster_facts.offsets_retention, doing="asking how long offsets are kept")
 
     def _metadata(self, topics: Iterable[str] | None) -> list[Any]:
@@ -235,14 +238,14 @@ class KafkaPythonReader:
         return [answer for answer in answers if answer.partitions]
 
     def _check_visible(self, hidden: Iterable[str]) -> None:
-        """Raise `NotAuthorized` if there are topics that are hidden from this principal."""
+        """Raise `NotAuthorized` if ``hidden`` is not empty: the topics for which this principal lacks Describe."""
         lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
         if lacking:
             raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it that")
 
 
 def _describe_group(group: str) -> str:
-    """Return the permission to read a group. Raises `InvalidInput` if its name is too long for a request."""
+    """Return the permission that reading a group requires. Raises `InvalidInput` if the name is too long for Kafka."""
     size = len(group.encode(errors="replace"))
     if size > _LONGEST_NAME:
         raise InvalidInput(f"group {group[:40]!r}…: a name of {size:,} bytes; Kafka's requests hold {_LONGEST_NAME:,}")

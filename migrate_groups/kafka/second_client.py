@@ -1,4 +1,4 @@
-"""The second client: confluent-kafka, an independent implementation, in a child process with a hard time-out."""
+"""The second client, which reads back: confluent-kafka, an independent implementation, in a child process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _GRACE_SECONDS = 5.0
 class SecondClient:
     """Reads back committed offsets, and describes the members of KIP-848 groups.
 
-    The child process starts with the first question, or with `start`, so that it imports while the first client does.
-    If the child dies or hangs, a second one gets the question; if that one fails, too, `ClusterUnavailable` is raised.
+    The child process starts with the first question. `start` starts it earlier, while the first client is imported.
+    If the child dies, or does not answer within the time-out, a second child gets the question. If the second child
+    fails, too, `ClusterUnavailable` is raised.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -43,7 +44,7 @@ class SecondClient:
             child.end()
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """See `OffsetsReader.committed`; the metadata is left out.
+        """Return the committed offset of each partition without its metadata; None if nothing is committed.
 
         confluent-kafka reads metadata wrongly (docs/kafka-behaviour.md#confluent-kafka).
         """
@@ -55,7 +56,7 @@ class SecondClient:
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `OffsetsReader.committed_by_group`; the metadata is left out, as in `committed`."""
+        """Return, for each group, the result of `committed`, or the error that `committed` would raise."""
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
         }
@@ -76,7 +77,7 @@ class SecondClient:
         }
 
     def describe_group(self, group: str, state: str) -> GroupDescription:
-        """Return the description of a KIP-848 group. A member's assignment includes its target assignment.
+        """Return the description of a KIP-848 group. Assignments include partitions that a member is yet to receive.
 
         state: the group's state as a broker reports it, because librdkafka may not know that state.
         """
@@ -99,7 +100,10 @@ class SecondClient:
         )
 
     def _ask(self, verb: str, next_verb: str, **arguments: Any) -> Any:
-        """Return a child's answer; a second child is asked with ``next_verb`` if the first dies or hangs."""
+        """Return the child's answer to a question; ``verb`` names a function of `second_client_process`.
+
+        If the child dies or hangs, a second child is asked with ``next_verb``.
+        """
         arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
         answer = None
         with self._one_at_a_time:
@@ -107,7 +111,7 @@ class SecondClient:
                 answer = self._answer(msgspec.json.encode({"verb": each, "arguments": arguments}) + b"\n")
                 if answer is not None:
                     break
-                self.close()  # otherwise a late answer would be taken for the next answer
+                self.close()  # otherwise a late answer would be taken for the answer to the next question
         if answer is None:
             raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
         if "error" in answer:
@@ -137,7 +141,7 @@ class _Child:
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Return the child's answer, or None if it died or did not answer within ``timeout`` seconds."""
+        """Send a question, and return the child's answer; None if it died or did not answer in ``timeout`` seconds."""
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101  for mypy: stdin is a pipe
         try:

@@ -3,8 +3,8 @@
 confluent-kafka runs in a separate process, because librdkafka can end its process: SIGSEGV in
 ``list_consumer_group_offsets`` when the coordinator has moved, SIGABRT after admin time-outs. ``Consumer.committed``
 survived both, and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It asks with ``require_stable``,
-because isolation.level is read_committed by default. The configuration comes on stdin, so that no secret is in the list
-of processes.
+because librdkafka's isolation.level is read_committed by default. The configuration comes on stdin, so that no secret
+is in the list of processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import confluent_kafka
 import msgspec
 from confluent_kafka.admin import AdminClient
 
-# librdkafka's time for a list of partitions grows with its square (docs/kafka-behaviour.md#confluent-kafka).
+# librdkafka's time for a request grows with the square of its partitions (docs/kafka-behaviour.md#confluent-kafka).
 _MOST_PARTITIONS = 500
 # For 200 groups one consumer after the other took 2.8 s, 16 side by side 0.3 s, an admin client 0.1 s
 # (docs/kafka-behaviour.md#confluent-kafka).
@@ -31,7 +31,7 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
     """Return ``[topic, partition, offset or null, leader epoch or null]`` for each partition of each group.
 
     A group with an error has the error's text in place of its answer. Several groups are read with one admin client,
-    which may end this process; a group that it has no answer for is then read with a consumer. Metadata is left out,
+    which may crash this process; a group that it has no answer for is then read with a consumer. Metadata is left out,
     because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
     """
     until = time.monotonic() + timeout
@@ -41,7 +41,7 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return the same as `committed`, read with one consumer for each group, never with an admin client."""
+    """Return the same as `committed`, without the admin client, which may crash: with one consumer for each group."""
     until = time.monotonic() + timeout
 
     def of_group(group: str) -> list[Any] | str:
@@ -105,7 +105,7 @@ def _committed(answer: Any) -> list[Any]:
 
 
 def describe(config: dict[str, Any], group: str, timeout: float) -> dict[str, Any]:
-    """Return a group's state and members; a KIP-848 member's assignment includes its target assignment."""
+    """Return a group's state and members; an assignment includes the KIP-848 member's target assignment."""
     admin = AdminClient(config)
     described = admin.describe_consumer_groups([group], request_timeout=timeout)[group].result(timeout)
     return {
@@ -129,7 +129,7 @@ def _held_or_coming(member: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Answer questions until stdin ends. The answer to a question that fails is ``{"error": …}``."""
+    """Answer each line of stdin with a line on stdout: ``{"answer": …}``, or ``{"error": text}`` if it fails."""
     verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone, describe)}
     for line in sys.stdin.buffer:
         question = msgspec.json.decode(line)

@@ -27,7 +27,7 @@ V = TypeVar("V")
 Request = Callable[[Client], Awaitable[T]]
 PartitionError = type[kafka_errors.KafkaError]
 
-# The broker timed out or had an internal error, so that the commit may be in the log nevertheless.
+# The broker timed out or had an internal error. The commit may be in the log nevertheless.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 
@@ -85,8 +85,8 @@ def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
 def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
     """Return a member's subscription and assignment; both are empty while the group rebalances.
 
-    Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a topic has no name, ``TypeError`` if they
-    have no list.
+    Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a topic has no name, ``TypeError`` if the
+    list of topics or partitions is null.
     """
     subscription, assignment = [], []
     if member.member_metadata:
@@ -101,7 +101,8 @@ def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
 async def topics(client: Client, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
     """Return the Metadata answer for each of these topics, or for all topics if ``names`` is None; creates no topic.
 
-    kafka-python's admin client is not used, because it makes a dict of each partition, which takes as long as reading.
+    kafka-python's admin client is not used, because it makes a dict of each partition, which takes as long as reading
+    the response.
     """
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -114,12 +115,12 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
 
 
 def hides_topic(answer: Any) -> bool:
-    """Return whether the answer for a topic or a partition is TOPIC_AUTHORIZATION_FAILED."""
+    """Return whether the answer for a topic or partition is TOPIC_AUTHORIZATION_FAILED: Describe is lacking."""
     return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
 
 
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
-    """Return the committed offset in the answer for a partition, or None. Raises `Refused` for an error."""
+    """Return the committed offset in OffsetFetch's answer for a partition, or None. Raises `Refused` for an error."""
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)
         raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
@@ -132,7 +133,7 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
 
 
 def write_answer(error: PartitionError) -> WriteAnswer:
-    """Return the write's answer for kafka-python's error class of one partition."""
+    """Return whether a partition's write was applied, given the error class in the response (no error: NoError)."""
     if error is kafka_errors.NoError:
         return WriteAnswer(answer=Answer.WRITTEN)
     undecided = issubclass(error, _UNDECIDED)
@@ -140,16 +141,16 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 
 
 def answer_of_all(error: Exception) -> WriteAnswer:
-    """Return the answer for each partition of a request that failed as a whole."""
-    # Only an error that a broker returned is a refusal, because any other request may be applied, also later
-    # (docs/kafka-behaviour.md#altering-offsets).
+    """Return the answer to use for each partition if a whole write request failed with ``error``."""
+    # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
+    # request, even later (docs/kafka-behaviour.md#altering-offsets).
     if isinstance(error, kafka_errors.BrokerResponseError):
         return write_answer(type(error))
     return WriteAnswer(answer=Answer.UNKNOWN, error=" ".join(str(error).split()) or type(error).__name__)
 
 
 def by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
-    """Return the values of each topic's partitions, by topic."""
+    """Group pairs of a partition and a value: return the list of values of each topic."""
     topics: dict[str, list[V]] = defaultdict(list)
     for partition, value in partitions:
         topics[partition.topic].append(value)

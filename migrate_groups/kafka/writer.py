@@ -1,4 +1,4 @@
-"""The writing half of the first client, kafka-python."""
+"""Write and delete committed offsets, and delete groups, with the first of the two clients, kafka-python."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _NOT_APPLIED = (
 
 
 class KafkaPythonWriter(KafkaPythonReader):
-    """`GroupWriter` over kafka-python. An error for a partition is returned as its answer, not raised."""
+    """Implements `GroupWriter` with kafka-python. An error for a partition is returned as its answer, not raised."""
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """See `GroupWriter.alter_offsets`."""
+        """Commit these offsets for a group in one request; return the answer for each partition."""
         return self.alter_offsets_by_group({group: offsets})[group]
 
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """See `GroupWriter.alter_offsets_by_group`."""
+        """Commit as `alter_offsets` does, with one request for each group, concurrently."""
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """See `GroupWriter.delete_offsets`."""
+        """Delete a group's committed offsets of these partitions (KIP-496); return the answer for each."""
         return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """See `GroupWriter.delete_group`."""
+        """Delete a group with all its committed offsets; the coordinator refuses if the group has members."""
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
     @contextmanager
     def held(self, group: str) -> Iterator[Hold]:
-        """See `GroupWriter.held`."""
+        """Hold an Empty group during a ``with`` block, as `hold` does; descriptions leave out the holding member."""
         with hold(self._config, group) as holding:
             self._holder = holding.member_id
             try:
@@ -66,9 +66,10 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
-        """Send writes, and return one answer for each item.
+        """Send writes, and return one answer for each item; resend those that a coordinator was not available for.
 
-        asked: the items of each group: partitions, or the group's own name for a deletion of the group.
+        asked: the items of each group: partitions, or the group's own name for a deletion of the group. ask: sends the
+        writes of these groups.
         """
         if "" in asked:
             raise ValueError("a group name is never empty: kafka-python would write to the group ''")

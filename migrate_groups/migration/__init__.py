@@ -1,1 +1,1 @@
-"""The use cases on a cluster, step by step, and the interfaces that they use (`ports`)."""
+"""The use cases that access a cluster (migrate, rollback, rewind ...), and the interfaces that they need (`ports`)."""

@@ -1,4 +1,4 @@
-"""The steps that all writing commands share: ask for agreement, write with a receipt, watch afterwards."""
+"""The steps of every command that writes: ask the user, write with a receipt, watch the groups that must be stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from migrate_groups.text import some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the receipt is of another migration, or if the plan would undo a later commit."""
+    """Raise `UsageError` if the receipt does not fit the plan.
+
+    That is: the receipt is of another migration, or a committed offset is no longer the one that this run confirmed,
+    so that the plan would overwrite a later commit.
+    """
     differences = resumed_differently(file.receipt, plan)
     if differences:
         raise UsageError(
@@ -40,8 +44,8 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
     """Return whether the run is over: it handed over, and a target group has started since.
 
-    Raises `PartlyApplied` if the source group has also moved, because those records are processed twice. Raises
-    `Refused` if a target group has no committed offset any more for a partition.
+    Raises `PartlyApplied` if a source group also still consumes what it handed over, because records that both groups
+    read are processed twice. Raises `Refused` if a target group has no committed offset any more for a partition.
     """
     started = started_since(reader, file.receipt)
     if started is None:
@@ -61,10 +65,10 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
 
 
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
-    """Show the plan and ask whether to write it; a ``provisional`` plan is made again after the wait.
+    """Show the plan and ask the user whether to write it.
 
-    Raises `Refused` if a check forbids the write, or if the answer is no. Pending checks of a provisional plan do not
-    forbid it yet.
+    A ``provisional`` plan is made again once the consumers have stopped, so checks that may pass then (pending) do not
+    forbid it yet. Raises `Refused` if a check forbids the write, or if the user does not agree.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
@@ -75,7 +79,11 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
 ) -> Execution:
-    """Write a plan, read it back with both clients, and return the execution. The receipt records every step."""
+    """Write a plan, read the offsets back with both clients, and return the execution.
+
+    The receipt is saved before the first request and after each step. With ``second_client`` "none", only the first
+    client reads back.
+    """
 
     def record(execution: Execution) -> None:
         file.record(execution)
@@ -91,10 +99,10 @@ def write_plan(
 def watch_afterwards(
     reader: GroupReader, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the groups that must no longer consume for ``guard`` seconds, and return the execution with what they did.
+    """Watch the groups that must no longer consume for ``guard`` seconds, an option, and return the execution.
 
-    The receipt records it too. If the execution is not whole, nothing is watched, because the same write has to be
-    repeated first.
+    If one of them still consumes, ``moved`` of the execution and of the receipt says so. If a partition is not
+    confirmed, or such a group was already seen to consume, nothing is watched, because the user has to act first.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):

@@ -14,7 +14,7 @@ from migrate_groups.snapshots.snapshot import Snapshot
 
 
 def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
-    """Return the committed offsets that are deleted together with a group.
+    """Return the committed offsets that the deletion of a group would delete.
 
     Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if this
     principal may not delete it; and the errors of `GroupReader`.

@@ -18,13 +18,18 @@ class Events(Protocol):
     """
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Receive the plan before the question whether to write it; ``rows`` returns the rows that it was made from."""
+        """Receive the plan, in order to show it, before `agrees` is called.
+
+        ``rows`` returns the snapshot rows that the plan was made from; a rollback, hand-back or delete-offsets has
+        none.
+        """
         ...
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan; a ``provisional`` plan is made again once the groups have stopped.
+        """Return whether to write the plan.
 
-        Not called for a plan that writes nothing and is not provisional.
+        A ``provisional`` plan is made again, with the final offsets, once the consumers have stopped. Not called for a
+        plan that writes nothing and is not provisional.
         """
         ...
 
@@ -33,16 +38,22 @@ class Events(Protocol):
     ) -> None:
         """Receive an observation of the groups that must stop, after ``seconds`` of waiting.
 
-        ``reasons``: why each group still runs; empty if it has stopped.
+        ``reasons``: why each group still runs; empty if it has stopped. ``looks``: what was observed of each group.
         """
         ...
 
     def writing(self, told_by: str) -> None:
-        """Receive notice that a write is in progress; ``told_by`` says where to see what was written."""
+        """Receive notice that a write is in progress.
+
+        ``told_by``: a sentence that says where to see what was written, should the write be interrupted.
+        """
         ...
 
     def read_back(self, verb: Verb) -> None:
-        """Receive notice that the whole write was read back: after a hand-over, the target groups may start."""
+        """Receive notice that every partition was read back as planned, and that no group that must stop consumes.
+
+        After a hand-over, the applications of the target groups may start now.
+        """
         ...
 
     def said(self, line: str) -> None:
@@ -51,25 +62,25 @@ class Events(Protocol):
 
 
 class Silent:
-    """Agrees to every plan, and ignores every report."""
+    """Callbacks for a caller without a user: agree to every plan, and ignore everything else."""
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """See `Events.planned`."""
+        """Ignore the plan."""
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """See `Events.agrees`."""
+        """Agree: every plan is written without a question."""
         return True
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """See `Events.still_running`."""
+        """Ignore the observation."""
 
     def writing(self, told_by: str) -> None:
-        """See `Events.writing`."""
+        """Ignore the notice that a write is in progress."""
 
     def read_back(self, verb: Verb) -> None:
-        """See `Events.read_back`."""
+        """Ignore the notice that the write was read back."""
 
     def said(self, line: str) -> None:
-        """See `Events.said`."""
+        """Ignore the line of text."""

@@ -1,4 +1,4 @@
-"""Watch, after a write, the groups that must no longer consume: records that they process are processed twice."""
+"""Watch, after a write, the groups that must no longer consume, because what they still read is processed twice."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class StoppedAt(msgspec.Struct, frozen=True, gc=False):
 def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return, by group, the partitions that the group must no longer consume after an execution.
 
-    After a hand-over and a hand-back these are the groups that handed over, after a rollback the target groups, after
-    delete-offsets the source group.
+    These are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
+    rollback or a hand-back.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -47,15 +47,20 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution with what the watched groups have done since their offsets were read."""
+    """Return the execution; if a group in `watched` still consumes, ``moved`` says so.
+
+    A group still consumes if it has members on the partitions' topics, or has committed since its offsets were read.
+    """
     return _look(reader, execution)[0]
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
-    """Watch these groups for ``seconds``, or until one of them moves, and return the execution with what they did.
+    """Watch the groups in `watched` for ``seconds``, or until one still consumes, and return what was found.
 
-    A group that is rebalancing at the end is watched for up to 5 more minutes, because its assignment shows only after
-    the rebalance. If it still does not show, the group counts as moved.
+    The result is the execution with the findings in ``moved``. A group that keeps other topics and rebalances at the
+    end is watched for up to 5 more minutes, because its assignment shows only after the rebalance. If the rebalance
+    has not ended by then, ``moved`` names the group. After a hand-over, the offsets of the target groups are then read
+    once more.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
@@ -72,7 +77,7 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
 
 
 def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Return the execution as `look_at_watched` does, and the groups whose assignment a rebalance hides."""
+    """Return the execution as `look_at_watched` does, and the groups whose assignment does not show in a rebalance."""
     unclear = []
     for group, stopped in watched(execution).items():
         try:
@@ -87,12 +92,16 @@ def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[st
 
 
 def _what_it_did(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
-    """Return what the group did, and whether its assignment of these topics can be seen."""
+    """Return how a group still consumes partitions that it must not, and whether its assignment can be seen.
+
+    How: its members on the topics, and its commits since its offsets were read; empty if it does not consume them.
+    """
     description = reader.describe_group(group)
     topics = {each.partition.topic for each in stopped}
     reasons = running(description, topics) if description.exists else []
     rebalances = description.state not in ("Stable", "Empty", "Dead")
-    # The group keeps other topics. Whether it rebalances because of them or of these topics shows only later.
+    # If the group keeps other topics, it may rebalance because of those alone. Whether a member has one of these topics
+    # shows only after the rebalance.
     is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
     if not is_clear:
         reasons = []
@@ -114,10 +123,11 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution with the changed offsets of target groups that have no member.
+    """Return the execution with the offsets that have changed after the write in target groups without members.
 
-    A lower offset, or none, is a failure: another client has written it. Any other difference is a remark: the new
-    application may have started and stopped again.
+    If the committed offset is lower than the one written, or there is none, the partition is refused, because another
+    client has changed it. Any other difference is a remark, because the target group's application may have started
+    and stopped again.
     """
     groups = _by_group(execution.entries)
     found = reader.committed_by_group(

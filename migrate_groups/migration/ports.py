@@ -1,6 +1,6 @@
-"""The interfaces through which the verbs use a cluster; the adapters in `migrate_groups.kafka` implement them.
+"""The interfaces through which the use cases reach a Kafka cluster; `migrate_groups.kafka` implements them.
 
-The tests' in-memory cluster implements them too. One contract suite verifies that it and the real clients behave alike.
+The tests' in-memory cluster implements them too. Contract tests verify that it and the real clients behave alike.
 A dry run gets a `GroupReader`, which has no method that writes.
 """
 
@@ -27,10 +27,10 @@ from migrate_groups.model.topics import TopicDescription
 
 
 class OffsetsReader(Protocol):
-    """Reads committed offsets. The second client implements only this."""
+    """Reads committed offsets. The second client, which reads back what the first wrote, implements only this."""
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the committed offset of each of these partitions; ``None`` if nothing is committed.
+        """Return the group's committed offset for each of these partitions; ``None`` if it has none.
 
         Offsets are read with ``require_stable`` (KIP-447), which waits for pending transactional commits.
         Raises `ClusterUnavailable`, `NotAuthorized`; `PendingCommits` if a commit is still pending at the time-out.
@@ -40,10 +40,10 @@ class OffsetsReader(Protocol):
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return, for each group, the result of `committed`, or the error that `committed` would raise.
+        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        Reads all groups at once: with one request for each coordinator (KIP-709, Kafka 3.0), or with concurrent
-        requests.
+        The error is the one that `committed` would raise. All groups are read at once: with one request for each
+        coordinator (KIP-709, Kafka 3.0), or with concurrent requests.
         """
         ...
 
@@ -65,7 +65,7 @@ class GroupReader(OffsetsReader, Protocol):
     def describe_group(self, group: str) -> GroupDescription:
         """Return the description of a group of any type; a group that does not exist is ``Dead``.
 
-        Raises `Refused` if a member's metadata is not Kafka's consumer protocol, because its topics are then unknown.
+        Raises `Refused` if a member's metadata is not Kafka's consumer protocol: the member's topics are then unknown.
         """
         ...
 
@@ -83,7 +83,7 @@ class GroupReader(OffsetsReader, Protocol):
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """Return all committed offsets of a group; ``None`` if a transactional commit is pending for the partition.
 
-        Two kinds of partitions are left out without an error; `committed` reads them by name:
+        Two kinds of partitions are left out without an error. To get them or an error, name them in `committed`:
         those of a topic that this principal may not describe (docs/kafka-behaviour.md#what-a-principal-may-not-see),
         and those whose first commit is still pending (docs/kafka-behaviour.md#pending-transactions).
         """
@@ -99,11 +99,11 @@ class GroupReader(OffsetsReader, Protocol):
 
         A partition that does not exist or has no leader is left out.
 
-        ends, starts: offsets that were read before and need not be read again. If only the end of a partition is given,
-        it is verified with the answer for the start: the leader must have told this reader, in the same leader epoch
-        (KIP-320), that the log reaches this end. Otherwise the end is read again, because another leader may have
-        truncated the log (docs/kafka-behaviour.md#logs). If both are given, they are returned without a request, even
-        if the partition no longer exists.
+        ends, starts: log end and log start offsets that were read before and need not be read again. If only the end of
+        a partition is given, the start is requested, and the end is used only if the leader has told this reader in the
+        same leader epoch (KIP-320) that the log reaches it. If not, the end is read again, because another leader may
+        have truncated the log (docs/kafka-behaviour.md#logs). If both are given, they are returned without a request,
+        even if the partition no longer exists.
         """
         ...
 
@@ -116,7 +116,7 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the first record at or after each partition's timestamp; ``None`` if there is no such record.
+        """Return each partition's first record whose timestamp is at or after the given one; ``None`` if there is none.
 
         timestamps: milliseconds since 1970. The first record is the one with the lowest offset, even if the timestamps
         in the log are out of order. Records of open and aborted transactions count. So do transaction markers, which
@@ -126,7 +126,7 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that a ``read_committed`` consumer gets; ``None`` if none.
+        """Return the first record that a ``read_committed`` consumer gets in each span of offsets; ``None``: no record.
 
         Transaction markers, aborted records and records that are compacted away do not count. A partition that does
         not answer within some seconds, for instance because a transaction is open, is left out: it is not known
@@ -152,9 +152,10 @@ class GroupReader(OffsetsReader, Protocol):
 
 
 class HeldGroup(Protocol):
-    """A group that this tool has joined so that no consumer can join it or commit to it without membership.
+    """A group that this tool has joined, so that no consumer can join it and clients that are not members can't commit.
 
-    Only a transactional commit without membership still passes (docs/kafka-behaviour.md#holding-a-group).
+    Brokers still accept a transactional commit from a client that is not a member
+    (docs/kafka-behaviour.md#holding-a-group).
     """
 
     lost: str | None
@@ -171,19 +172,22 @@ class GroupWriter(GroupReader, Protocol):
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets in one request (its size is limited, see `migration.write`); return one answer each."""
+        """Commit these offsets in one request; return the answer for each partition.
+
+        The size of a request is limited; `migration.write` splits larger writes.
+        """
         ...
 
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit as `alter_offsets` does, with one request for each group, concurrently."""
+        """Commit the offsets of several groups, with one concurrent request for each; return the answers by group."""
         ...
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete the committed offsets of these partitions (KIP-496); return an answer per partition."""
+        """Delete the group's committed offsets of these partitions (KIP-496); return the answer for each partition."""
         ...
 
     def delete_group(self, group: str) -> WriteAnswer:
@@ -191,9 +195,9 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:
-        """Hold an Empty group during a ``with`` block; descriptions of the group leave out the holding member.
+        """Be a member of an Empty group during a ``with`` block, so that no consumer can join it; see `HeldGroup`.
 
-        Raises `Refused` if the group has members.
+        This reader's descriptions of the group leave this member out. Raises `Refused` if the group has members.
         """
         ...
 
@@ -206,12 +210,12 @@ class Clients(NamedTuple):
 
 
 class OffsetsTopicReader(Protocol):
-    """Reads partitions of the offsets topic. It joins no group and commits nothing. It needs Read on the topic."""
+    """Reads partitions of ``__consumer_offsets``. Joins no group and commits nothing. Needs Read on the topic."""
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of each partition from its position to its end offset.
+        """Yield the records of each partition from its offset in ``positions`` up to its offset in ``ends``.
 
-        An open transaction stops readers before the end: if no new record comes within the time-out, reading ends
-        there. Raises `ClusterUnavailable` or `NotAuthorized`.
+        Both are by partition number. An open transaction holds records back: if no new record comes within the
+        time-out, reading ends before the end offset. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         ...

@@ -29,18 +29,19 @@ def make_plan(
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
 ) -> Plan:
-    """Return the plan for a snapshot whose rows name their groups, with the verdict of every check. Writes nothing.
+    """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
-    ``receipt`` is the record of the run so far. Raises the errors of `GroupReader`.
+    Writes nothing. ``receipt`` is the record of the run so far. Raises the errors of `GroupReader`.
     """
     return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
 
 
 def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
-    """Return an approved plan, made again from its rows and from the cluster as it is now.
+    """Return a plan that was approved before, made again from its snapshot and the cluster's current state.
 
-    Offsets that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the plan is for
-    another cluster, or stale: the message names partitions that changed. Raises the errors of `GroupReader`.
+    Offsets that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
+    is for another cluster, or if partitions have changed since it was made; the message names them. Raises the errors
+    of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     plan, facts = plan_of(reader, wanted, approved.options)
@@ -56,11 +57,11 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
 def plan_at_the_write(
     reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, receipt: Receipt = NOTHING_WRITTEN
 ) -> Plan:
-    """Return the plan, made again right before the write.
+    """Return the plan that was ``shown`` to the user, made again right before the write.
 
     The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
     passed since the snapshot, this waits for the rest. Raises `Refused` if a check now forbids the write, or if the
-    plan differs from the one shown.
+    plan differs from the shown one.
     """
     clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -78,10 +79,10 @@ def plan_of(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
-    """Return the plan for ``wanted``, and the facts that it is based on.
+    """Return the plan for the partitions that target groups are to get, and the cluster's state that it is based on.
 
-    ``wanted`` contains each partition of a group once. ``cluster_facts`` and ``reading`` are facts that were read
-    before; see `survey`.
+    ``wanted`` contains each partition of a group once. ``cluster_facts`` (permissions, topic names, retention) and
+    ``reading`` (of the source group) were read before and save requests; see `survey`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
@@ -100,7 +101,7 @@ def _refuse_drifted(reasons: Reasons, message: str) -> None:
 
 
 def refuse_forbidden(refusals: Sequence[Check]) -> None:
-    """Raise `Refused` with these checks if there are any; each of them forbids the write."""
+    """Raise `Refused` with the name and reason of each check that forbids the write; do nothing if there is none."""
     if refusals:
         raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
 
@@ -111,5 +112,5 @@ def _still_to_settle(snapshot: Snapshot, settle: float, now: datetime) -> float:
         for row in snapshot.rows()
         if row.source_group is not None and row.taken_at is not None
     ]
-    # If the clock of the snapshot is ahead, the time since then is unknown, so all of settle is waited for.
+    # If the snapshot's time is in the future (another clock), its age is not known, so wait the full ``settle``.
     return min(settle, max(0.0, settle - min(ages, default=settle)))

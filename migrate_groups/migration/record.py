@@ -1,4 +1,4 @@
-"""Refuse a verb that the receipt of a run forbids."""
+"""Refuse a hand-over, rollback, hand-back or delete-offsets that the receipt of the run forbids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrate_groups.planning.run_states import Verb
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` if the receipt of the run forbids this verb, with the partitions in each forbidding state."""
+    """Raise `Refused` if the receipt of the run forbids this verb; the message names the partitions, and why."""
     reasons = receipt.refusals(verb)
     if reasons:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")

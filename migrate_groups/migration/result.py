@@ -1,4 +1,4 @@
-"""The result of a write, for the caller."""
+"""The result of a write to the cluster, as the caller of a use case gets it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from migrate_groups.text import counted
 
 
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
-    """Return the result of a write whose receipt is in a file."""
+    """Return the result of a write from its execution and the receipt file that records it.
+
+    ``again`` is the command that a message tells the user to run again; see `WriteResult`.
+    """
     assert file.path is not None  # noqa: S101  only a dry run has no receipt file
     return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
 
@@ -26,8 +29,8 @@ def result_of(execution: Execution, file: ReceiptFile, again: str = "the same co
 class WriteResult:
     """The execution of a write, and the receipt that contains it.
 
-    path: the file of the receipt. failure: why the receipt or a file of the run could not be written; empty if all were
-    written. again: the command to run again if the write is not whole.
+    path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
+    all were written. again: the command that the error of `check` tells the user to run again.
     """
 
     execution: Execution
@@ -37,7 +40,11 @@ class WriteResult:
     again: str = "the same command"
 
     def check(self) -> None:
-        """Raise `PartlyApplied` if the write is not whole, with what happened and what to do next."""
+        """Raise `PartlyApplied` with what to do next, if something went wrong after the first request.
+
+        That is: a file could not be written, a partition is not confirmed, or a group that must no longer consume was
+        seen with members or commits.
+        """
         execution = self.execution
         if self.failure:
             raise PartlyApplied(f"offsets were written, and {self.failure}")

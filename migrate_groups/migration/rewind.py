@@ -21,9 +21,10 @@ from migrate_groups.text import counted, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """The offsets of a replay, with the decision for each partition.
+    """The offsets at which a replay starts.
 
-    left_out: partitions of the same topics that the replay does not include.
+    snapshot: these offsets, in rows without a group. decisions: for each row, the offset, and why it differs from the
+    requested one if it does. left_out: partitions of the same topics that the replay does not include.
     """
 
     snapshot: Snapshot
@@ -32,7 +33,7 @@ class Rewinding:
 
 
 def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> Snapshot:
-    """Return a snapshot with one row, without a committed offset, for each partition of the topics that match.
+    """Return a snapshot of the topics that match ``patterns``: one row for each partition, without group and offset.
 
     Topics whose names begin with ``__`` (Kafka's own) are ignored. Raises `InvalidInput` if a pattern matches no topic;
     and the errors of `GroupReader`.
@@ -70,11 +71,13 @@ def rewind(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> Rewinding:
-    """Return the partitions of a snapshot set to ``target``. The rows have neither a group nor a source group.
+    """Return the partitions of a snapshot with the offsets that ``target`` selects, for instance by time.
+
+    The rows have neither a group nor a source group. ``past_end`` and ``strict`` are explained in `decide_all`.
 
     Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another cluster,
-    if a partition no longer exists, has no leader, or belongs to a recreated topic, and as `decide_all`; and the errors
-    of `GroupReader`.
+    if a partition no longer exists, has no leader, or belongs to a recreated topic, or if `decide_all` refuses; and the
+    errors of `GroupReader`.
     """
     rows = list(snapshot.at_one_moment().rows())
     partitions = [row.topic_partition for row in rows]
@@ -86,8 +89,8 @@ def rewind(
     described = reader.describe_topics(snapshot.topics())
     cluster_id = reader.cluster_id()
     _refuse_others(rows, cluster_id, described)
-    # Read the log ends before looking up records by time: where no record is found, the log end is taken, and records
-    # that are produced in between must not be skipped.
+    # Read the log ends before looking up records by time. A partition without a record at or after the time is set to
+    # its log end, and records that are produced between the two requests must not be skipped.
     taken_at = clock.now()
     bounds = reader.log_ranges(partitions)
     found = reader.offsets_at(dict.fromkeys(partitions, target.moment)) if isinstance(target, ToTime) else {}
@@ -110,7 +113,7 @@ def rewind(
 
 
 def _refuse_others(rows: Sequence[Row], cluster_id: str, described: Mapping[str, TopicDescription]) -> None:
-    """Raise `Refused` for rows of another cluster, of a recreated topic, or of a missing topic or partition."""
+    """Raise `Refused` for rows from another cluster, and for topics or partitions that are missing or recreated."""
     clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
     if clusters:
         raise Refused(

@@ -17,10 +17,11 @@ from migrate_groups.snapshots.snapshot import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A completed hand-over of which some target groups have started since.
+    """What was observed of the groups of a completed hand-over after at least one target group has started.
 
-    groups: the target groups that have started. moved: what the source groups did after they had stopped; those records
-    are processed twice. lost: partitions for which a target group has no committed offset any more.
+    groups: the target groups that have started. moved: members and commits of the source groups on partitions that they
+    had handed over; records that they read there are processed twice. lost: partitions for which a target group has no
+    committed offset any more.
     """
 
     groups: tuple[str, ...]
@@ -32,7 +33,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     """Return which target groups have started since the last hand-over of a run.
 
     None if no group has started, or if not every partition of the hand-over is in the state "handed over". A group has
-    started if it has members, or if it has committed a higher offset than it was handed.
+    started if it has members, or if it has committed a higher offset than the hand-over wrote.
 
     Target groups that got offsets without a source group, as for a replay, are ignored. Raises the errors of
     `GroupReader`.
@@ -40,7 +41,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     execution = receipt.hand_over
     if execution is None:
         return None
-    # Check all entries of the last hand-over, because a rollback or hand-back may have taken some of them back.
+    # Check all entries of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
     asked_for = receipt.executions[execution.number - 1].entries
     if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
         return None
@@ -57,7 +58,10 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the run has already handed over every committed offset in these rows."""
+    """Return whether every committed offset in these rows is also the source offset in the run's hand-over.
+
+    If so, the rows ask for the same hand-over again. Rows without a committed offset are ignored.
+    """
     execution = receipt.hand_over
     known = {entry.change.order: entry.change.source_committed for entry in execution.entries} if execution else {}
     return all(
@@ -78,7 +82,7 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
 
 
 def _is_behind_it(execution: Execution, group: str, now: CommittedOffsets) -> bool:
-    """Return whether a group has committed a higher offset than it was handed."""
+    """Return whether a target group has committed, for any partition, a higher offset than the hand-over wrote."""
     return any(
         (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None

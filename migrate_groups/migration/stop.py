@@ -1,9 +1,9 @@
-"""Prove that a group has stopped: it has no member on the topics, and its committed offsets do not move.
+"""Prove that a group has stopped consuming topics: it has no member on them, and its committed offsets do not move.
 
-The state Empty alone is no proof. A simple consumer commits without being a member, and a member over
-max.poll.interval.ms or a restarted replica joins again (docs/kafka-behaviour.md#members-and-states). So a group is
-observed twice, ``settle`` seconds apart. If ``settle`` is 0, a consumer that returns is found only later: by the checks
-of the write, and by the guard after it.
+The state Empty alone is no proof. A simple consumer commits without being a member. A member that exceeded
+max.poll.interval.ms, or a restarted application, joins again (docs/kafka-behaviour.md#members-and-states). So a group
+is observed twice, ``settle`` seconds apart. If ``settle`` is 0, a consumer that returns is found only later: by the
+checks of the write, and by watching the group after it (`guard`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from migrate_groups.text import counted, some
 _POLL_SECONDS = 0.02
 
 
-# Gets why each group still runs (empty: it has stopped), the observations, and the seconds that have passed.
+# Called with why each group still runs (empty: it has stopped), the observation of each group, and the seconds of
+# waiting.
 StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """How to wait for a stop.
+    """How `prove_stopped` waits for groups to stop.
 
-    wait: seconds until giving up; 0 checks once. settle: seconds during which nothing may move. offsets: read the
-    committed offsets even if ``settle`` is 0, in order to wait for pending transactional commits. may_be_gone: a group
-    that does not exist, because all its offsets have expired, counts as stopped. progress: called after each check.
+    wait: seconds until giving up; 0 checks once. settle: seconds in which no committed offset and no member may change;
+    0 observes each group once. offsets: read the committed offsets even if ``settle`` is 0, in order to wait for
+    pending transactional commits. may_be_gone: a group that does not exist, because all its offsets have expired,
+    counts as stopped. progress: called after each check.
     """
 
     wait: float = 0.0
@@ -108,7 +110,7 @@ def _look_twice(
     second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
     reasons, looks = _apart(second)
     moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
-    # For a group that moved, return the first observation, because only that has the commits that expired in between.
+    # For a group that changed, return the first observation: only that one has commits that expired between the two.
     return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 
@@ -119,7 +121,7 @@ def _apart(
 
 
 def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
-    """Return the differences between two observations of a group: offsets that moved, members that changed."""
+    """Return how two observations of a group differ: committed offsets that moved, members that joined or left."""
     reasons = []
     partitions = first.committed.keys() | second.committed.keys()
     moved = sorted(tp for tp in partitions if first.committed.get(tp) != second.committed.get(tp))
@@ -138,7 +140,10 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
 def _look(
     reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
 ) -> tuple[list[str], ObservedGroup]:
-    """Return why a group still runs, and its observation; with committed offsets only if it has stopped."""
+    """Return why a group still runs (empty: it has stopped), and its observation.
+
+    The observation has committed offsets only if the group has stopped and ``offsets`` is set.
+    """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)

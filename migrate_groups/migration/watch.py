@@ -1,4 +1,4 @@
-"""Watch a group until it reaches the log end offsets of a snapshot: for a replay, or until an old group is drained."""
+"""Watch a group until it has read to the log end offsets in a snapshot: to end a replay, or to drain an old group."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 1.0
 _RATE_SECONDS = 30.0
-# If the committed offset of a partition does not move, its log is checked for remaining records: at this interval,
-# and for this many partitions at once.
+# If the committed offset of a partition does not move, its log is checked for remaining records: every _TAIL_SECONDS,
+# and for _MOST_TAILS partitions at once.
 _TAIL_SECONDS = 10.0
 _MOST_TAILS = 20
 _TOTAL = "all topics"  # no topic has a space in its name
@@ -26,11 +26,11 @@ _TOTAL = "all topics"  # no topic has a space in its name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProgress:
-    """The progress of a group on a topic.
+    """How far a group has read a topic.
 
-    records, left: the number of offsets in all and still to go; the number of records may be lower. partitions,
-    reached: the number of partitions, and of those at their end. rate: offsets per second over the last 30 s; None at
-    the first observation.
+    records: the number of offsets to read in all; the number of records may be lower. left: how many of these offsets
+    remain. partitions: the number of partitions to read. reached: how many of them are read to the end. rate: offsets
+    per second over the last 30 s; None at the first observation.
     """
 
     topic: str
@@ -42,7 +42,7 @@ class TopicProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the end at this rate; None if the rate is 0 or not known."""
+        """The seconds until the topic is read to the end at this rate; None if the rate is 0 or not known."""
         if not self.left:
             return 0.0
         return self.left / self.rate if self.rate else None
@@ -50,7 +50,10 @@ class TopicProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchProgress:
-    """The progress of the group after ``seconds`` of watching, by topic and in total, and its number of members."""
+    """How far a watched group has read after ``seconds`` of watching, by topic and in total.
+
+    members: its number of members. remark: why logs could not be checked for remaining records; else empty.
+    """
 
     topics: tuple[TopicProgress, ...]
     total: TopicProgress
@@ -60,15 +63,16 @@ class WatchProgress:
 
     @property
     def reached(self) -> bool:
-        """Whether every partition has reached its end."""
+        """Whether the group has read every partition to its end."""
         return self.total.reached == self.total.partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """The offsets that a group has to read.
+    """The offsets that a watched group has to read.
 
-    spans: by partition, from the offset in the snapshot to its log end offset. unset: partitions without an offset.
+    spans: for each partition, from the offset to the log end offset in the snapshot. unset: the partitions that have no
+    offset in the snapshot; they are not watched.
     """
 
     spans: Mapping[TopicPartition, range]
@@ -76,9 +80,10 @@ class Goals:
 
 
 def goals(snapshot: Snapshot, group: str) -> Goals:
-    """Return the goals of a group from its rows in a snapshot, or else from the rows that have no group yet.
+    """Return the offsets that a group has to read, from its rows in a snapshot.
 
-    Raises `InvalidInput` if the snapshot has neither, if a row has no log end offset, or if no row has an offset.
+    If the snapshot has no row of the group, the rows without a group are used, as `rewind` makes them. Raises
+    `InvalidInput` if it has neither, if a row has no log end offset, or if no row has an offset.
     """
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
@@ -109,9 +114,9 @@ def watch(
 ) -> WatchProgress:
     """Watch a group until it has reached the end of each of these spans, and return the progress at that moment.
 
-    A partition has reached its end if the committed offset is at the end, or if no record is left between the two.
-    The second case is needed because a consumer that commits record by record never commits past a transaction
-    marker, and because retention may have deleted the rest. ``progress`` is called about once a second.
+    A partition has reached its end if its committed offset has, or if no record is left between the committed offset
+    and the end. The second case is needed because a consumer that commits record by record never commits past a
+    transaction marker, and because retention may have deleted the rest. ``progress`` is called about once a second.
 
     Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted; and the errors of
     `GroupReader`.
@@ -132,7 +137,7 @@ def watch(
 
 @dataclass
 class _Tail:
-    """The offset of a partition, and when its log was last checked for remaining records at this offset."""
+    """The offset up to which a partition is read, and when its log was last checked for records from there on."""
 
     offset: int
     looked_at: float = -math.inf
@@ -186,7 +191,7 @@ class _Watching:
             raise Refused(f"topic {some(gone)} does not exist any more: it can't be reached")
 
     def _without_records(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Return the partitions whose offset does not move and that have no record left before their end."""
+        """Return partitions whose offset in ``positions`` has not moved, and whose span has no record from there on."""
         still = []
         for partition, offset in positions.items():
             if partition in self.tails and self.tails[partition].offset == offset and self.left[partition]:

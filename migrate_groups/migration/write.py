@@ -34,10 +34,11 @@ Seen = Mapping[str, CommittedOffsets | Exception]
 def write(writer: GroupWriter, second: OffsetsReader | None, execution: Execution, record: Record) -> Execution:
     """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
-    ``record`` is called before the first request, after each round of requests, and after each read back. ``second``
-    reads back at the same time as the first client; None does without it. A rollback sets the source group's offsets
-    first, and offsets are deleted only after all offsets to be set were read back. Otherwise a partition could be left
-    without a committed offset in any group. A failure of a partition is an outcome, never an error.
+    ``record`` is called with the execution before the first request, after each round of requests, and after each read
+    back. ``second`` reads back at the same time as the first client; None: only the first client reads back. So that no
+    partition ever lacks a committed offset in all groups at once, a rollback sets the source group's offsets first, and
+    offsets are deleted only after all offsets to be set were read back. A failure of a partition is recorded as its
+    outcome and never raised.
     """
     execution = _read_back(writer, execution)
     record(execution)
@@ -71,9 +72,9 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
 
 
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
-    """Yield the entries of each round: offsets to set in any number of groups, or offsets to delete in one group.
+    """Yield the entries to send in each round: offsets to set in any number of groups, or to delete in one group.
 
-    The entries of a group in a round fit into one request of ``most_bytes``, counted as the broker stores them.
+    A round has at most one request for each group, of up to ``most_bytes``, counted as the broker stores the offsets.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
     to_delete: list[list[Entry]] = []
@@ -115,10 +116,11 @@ def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping
 
 
 def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries whose committed offset is still an expected one, and the others, which are not written.
+    """Return the entries that a rollback may still write, and the others, which it does not write.
 
-    Otherwise a rollback could delete an offset that a consumer without membership has just committed. An entry whose
-    offset can't be read keeps its outcome, so that the same rollback can be run again.
+    It may write if the committed offset is the one before the change, the one after it, or another that this run wrote.
+    Without this check, a rollback could delete an offset that a consumer without membership has just committed. An
+    entry whose offset can't be read keeps its outcome, so that the same rollback can be run again.
     """
     still: list[Entry] = []
     others: list[Entry] = []
@@ -147,10 +149,10 @@ def _found(
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
-    """Return the turn in which an entry is written.
+    """Return the turn (0, 1 or 2) in which an entry is written; a turn begins once the previous ones are confirmed.
 
-    A rollback first sets the offsets of the source group (0), then those of the targets (1). Other verbs set
-    all offsets in turn 0. Deletions come last (2).
+    A rollback sets the source group's offsets in turn 0, and the target groups' offsets in turn 1. Other writes set all
+    offsets in turn 0. Deletions are in turn 2.
     """
     if entry.change.after is None:
         return 2
@@ -158,14 +160,14 @@ def _turn(entry: Entry, verb: Verb) -> int:
 
 
 def _is_due(entry: Entry, attempt: int) -> bool:
-    # Only unknown outcomes are tried again: altering to the same offset twice is harmless, and a refusal is final.
+    # Only unknown outcomes are tried again: setting the same offset twice is harmless, and a refusal is final.
     return entry.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
 
 
 def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
     sent = Entry(change=entry.change, outcome=Outcome.UNKNOWN, attempts=attempt, error=answer.error, own=entry.own)
     if answer.answer is Answer.REFUSED:
-        # The outcome of the first attempt is unknown, so it may have been applied all the same.
+        # The outcome of the first attempt is unknown, so its offset may be in place although the second was refused.
         return sent.refused(answer.error, sent=attempt > 1)
     return sent  # still unknown if the broker accepted it, because only the read back confirms
 
@@ -205,7 +207,7 @@ class _SecondReading:
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
-        """Wait for the result: the offsets of each group, or the error; None if there is no second client."""
+        """Wait for the read back, and return each group's offsets or its error; None if there is no second client."""
         return self._answers.get()
 
     def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:
@@ -230,7 +232,7 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
             seen_there = found.get(entry.change.topic_partition)
             if _comparable(seen_there) != _comparable(entry.change.after):
                 difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(seen_there)}"
-                # The offset was in place when the first client read it; the group may have started since.
+                # ``sent``, because the first client found the offset in place; the group may have committed since.
                 entries.append(entry.refused(difference, sent=True))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}

@@ -1,4 +1,4 @@
-"""Brokers' answers to a write."""
+"""Brokers' answers to a request that alters or deletes committed offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from migrate_groups.model.partitions import PartitionValue
 
 
 class Answer(StrEnum):
-    """A broker's answer to the write of one partition. Without an answer, the write may still be applied: `UNKNOWN`."""
+    """A broker's answer for one partition of a request that alters or deletes committed offsets.
+
+    `UNKNOWN`: the broker did not answer, or its error does not tell whether it applied the request.
+    """
 
     WRITTEN = "written"
     REFUSED = "refused"
@@ -16,7 +19,7 @@ class Answer(StrEnum):
 
 
 class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
-    """The answer for one partition. error: the name of Kafka's error; empty where there is none."""
+    """A broker's answer for one partition. error: Kafka's error or what else went wrong; empty if it was written."""
 
     answer: Answer
     error: str = ""

@@ -1,4 +1,4 @@
-"""The fence: the log end offsets of the offsets topic when a snapshot was taken."""
+"""The fence: the log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The log end offset of every partition of ``__consumer_offsets``, read just before the snapshot.
+    """The log end offset of every partition of ``__consumer_offsets`` at a cut-over.
 
-    Records at or after these offsets were committed after the snapshot's groups had stopped. ``ends`` has every
-    partition of the topic; None: it had no leader.
+    It is read after the source group has stopped, and before its final committed offsets are read. `audit` uses it to
+    tell commits before the cut-over from later ones. ends: by partition number; None: the partition had no leader.
     """
 
     cluster_id: str

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
 
-# The protocol type under which this tool holds a group (`migrate_groups.kafka.hold`). A group whose holder was killed
-# keeps it.
+# The protocol type with which this tool joins a group to hold it, that is, to keep consumers out
+# (`migrate_groups.kafka.hold`). A group keeps this protocol type if the tool is killed while it holds the group.
 HOLD_PROTOCOL_TYPE = "migrate-groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """A group as ListGroups returns it, in Kafka's own words.
+    """A group as ListGroups returns it. State and types are Kafka's own words.
 
-    Brokers before 4.0 return no type: it is ``classic``. Brokers before 2.6 return no state: it is ``Unknown``.
+    Where brokers return no type (before 4.0), it is ``classic``; where they return no state (before 2.6), ``Unknown``.
     """
 
     group: str
@@ -49,8 +49,9 @@ class Member:
 class GroupDescription:
     """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
 
-    A group that does not exist is ``Dead`` with an empty type. ``assignor`` is that of a Stable classic group; it is no
-    longer known once the group is Empty (docs/kafka-behaviour.md#members-and-states).
+    A group that does not exist is ``Dead`` with an empty type. assignor: the partition assignor of a Stable
+    classic group; coordinators no longer return it once the group is Empty
+    (docs/kafka-behaviour.md#members-and-states).
     """
 
     group: str
@@ -67,10 +68,14 @@ class GroupDescription:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether it is a classic or KIP-848 consumer group; not Connect workers, a share group or a Streams group."""
+        """Whether the group is a classic or KIP-848 consumer group; not Connect workers, a share or a Streams group."""
         return self.group_type in ("classic", "consumer") and self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
 
     @property
     def stopped(self) -> bool:
-        """Whether it is Empty. This does not prove a stop: simple consumers and slow members can still commit."""
+        """Whether the group is Empty.
+
+        This does not prove that its application has stopped: a consumer without membership (``assign()``) never shows
+        as a member, and a member that exceeded ``max.poll.interval.ms`` joins again at its next poll.
+        """
         return self.state == "Empty" and not self.members

@@ -11,7 +11,7 @@ RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
 
 class LogRecord(NamedTuple):
-    """A record in the log of the offsets topic.
+    """A record in the log of ``__consumer_offsets``.
 
     timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an
     aborted transaction, which has no effect).
@@ -26,16 +26,17 @@ class LogRecord(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """Some records in log order, and the next offset to read of each partition."""
+    """A batch of records of ``__consumer_offsets``, in log order; positions: by partition, the next offset to read."""
 
     records: list[LogRecord]
     positions: Mapping[int, int]
 
 
 def log_partition(group: str, partitions: int) -> int:
-    """Return the offsets topic's partition for a group: ``Utils.abs(group.hashCode()) % partitions``.
+    """Return the partition of ``__consumer_offsets`` that holds a group's commits. partitions: how many the topic has.
 
-    Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the smallest int is 0.
+    It is ``Utils.abs(group.hashCode()) % partitions``. Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the
+    smallest int is 0.
     """
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0

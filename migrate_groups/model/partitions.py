@@ -11,7 +11,7 @@ import msgspec
 class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The base class of values that exist once for every partition.
 
-    They are created in a seventh of a dataclass's time. They contain no reference cycles, so that the garbage
+    Creating one takes a seventh of the time of a dataclass. They contain no reference cycles, so that the garbage
     collector can ignore them (docs/kafka-behaviour.md#other-libraries).
     """
 
@@ -33,8 +33,8 @@ class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
 class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     """A group's committed offset for a partition: the offset of the next record to read, never negative.
 
-    "No committed offset" is None in place of this, never -1, because kafka-python would write a negative offset without
-    complaint. The group would then apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
+    "No committed offset" is None in place of this, never -1. If -1 were written, which kafka-python does without
+    complaint, the group would apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
     """
 
     offset: int
@@ -47,7 +47,7 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
 
 
 class LogRange(PartitionValue, frozen=True, kw_only=True):
-    """A partition's log start offset, and its log end offset, which the next record gets."""
+    """A partition's log start offset, and its log end offset, which is the offset that the next record gets."""
 
     start: int
     end: int
@@ -64,5 +64,6 @@ class OffsetAndTimestamp(PartitionValue, frozen=True, kw_only=True):
 CommittedOffsets = Mapping[TopicPartition, CommittedOffset | None]
 
 
-# The record that was found for each partition; None: no record was found.
+# For each partition, the record that a lookup found: the first at or after a time, or the first in a range of offsets.
+# None: there is no such record.
 Timestamps = Mapping[TopicPartition, OffsetAndTimestamp | None]

@@ -1,4 +1,4 @@
-"""Permissions in the words of Kafka's ACLs."""
+"""The resource types and operations of Kafka's ACLs that this tool needs."""
 
 from __future__ import annotations
 

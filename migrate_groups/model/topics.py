@@ -11,7 +11,7 @@ from migrate_groups.model.permissions import Operation
 class TopicDescription:
     """A topic as brokers describe it.
 
-    topic_id: differs once a topic was deleted and created again with the same name (KIP-516, from Kafka 2.8).
+    topic_id: changes if the topic is deleted and created again with the same name (KIP-516); None before Kafka 2.8.
     permitted: the operations that this principal may do on it (KIP-430); None where the brokers don't return them.
     """
 

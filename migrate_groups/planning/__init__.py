@@ -1,1 +1,4 @@
-"""Decisions, checks, plans, and the receipt as the record of a run. Pure: nothing here reads the cluster or a file."""
+"""What to write to each partition, the checks, the plan, and the receipt (the record of a run).
+
+Pure: nothing here reads the cluster or a file.
+"""

@@ -1,4 +1,4 @@
-"""Make a decision, with its reason, for each partition that a target group is to get."""
+"""Decide, for each partition that a target group takes over, which committed offset the group gets, and why."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from migrate_groups.planning.wanted import Origin, Wanted, absent
 class Decision(PartitionValue, frozen=True, kw_only=True):
     """The committed offset that a target group is to get for a partition, and why.
 
-    before: its committed offset now. after: the offset that it is to get; None: nothing is written. raised_from: the
-    offset below the log start offset that ``after`` replaces. stays: ``before`` is kept, because ``after`` would move
-    the group back and ``on_existing`` is ``forward``.
+    wanted: the partition, with the source group's committed offset. before: the target group's committed offset now.
+    after: the offset that it is to get; None: nothing is written. raised_from: the wanted offset if it is below the log
+    start offset, which ``after`` then is. stays: the target group keeps ``before``, because ``after`` is lower and the
+    option ``on_existing`` is ``forward``.
     """
 
     wanted: Wanted
@@ -27,7 +28,7 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change | None:
-        """The change that the decision leads to; None: nothing is written."""
+        """The decision as a change of a plan; None: nothing is written for the partition."""
         if self.after is None:
             return None
         wanted = self.wanted
@@ -43,16 +44,17 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
 
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
-    """Return the decision for each wanted partition, and for each absent one (`absent`).
+    """Return which committed offset each target group gets for each wanted partition, and why.
 
-    A partition without a committed offset gets what ``options.uncommitted`` says. With ``on_existing`` ``forward``, a
-    target group keeps a committed offset that is higher than the wanted one.
+    Partitions of the same topics that ``wanted`` lacks are included (`absent`). If the source group has no committed
+    offset, ``options.uncommitted`` decides. If ``options.on_existing`` is ``forward``, a target group keeps a committed
+    offset that is higher than the wanted one.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
 
 def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
-    """Return the changes of these decisions, in a plan's order."""
+    """Return the changes that these decisions make to committed offsets, sorted by group, topic and partition."""
     return sorted_changes(change for each in decisions if (change := each.change) is not None)
 
 
@@ -73,7 +75,7 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
 
 
 def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> int | None:
-    """Return the offset that a target group is to start at, not yet compared with the log; None: nothing is written."""
+    """Return the offset that a target group is to start at, which may be outside the log; None: nothing is written."""
     if wanted.offset is not None:
         return wanted.offset
     if options.uncommitted == "earliest":
@@ -82,9 +84,10 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the cluster and topic id are still the same, so that the leader epoch may be written.
+    """Return whether the cluster id and topic id are still those with which the offset was read.
 
-    A leader epoch above the current one stops a Java consumer (docs/kafka-behaviour.md#logs).
+    Only then is the offset's leader epoch written too, because a leader epoch above the current one stops a Java
+    consumer (docs/kafka-behaviour.md#logs).
     """
     topic = survey.topics.get(wanted.topic)
     return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id

@@ -1,4 +1,4 @@
-"""One write to the cluster, as the receipt records it: each change with its pre-image and its outcome."""
+"""One write to the cluster, as the receipt records it: for each partition the committed offset before and after it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.run_states import Verb
 
 Order = tuple[str, str, int]
-"""Group, topic and partition."""
+"""A group, a topic and a partition number: the key and the sort order of changes."""
 
 
 class Outcome(StrEnum):
-    """The outcome of a change. A partition without an answer is ``unknown``, never a success."""
+    """The outcome of one change of a committed offset.
+
+    confirmed: written, and read back as asked for. unchanged: the offset was in place before. refused: the broker
+    refused it, another client has committed since, or the two clients read different offsets. unknown: no answer, so
+    that the offset may be in place. not attempted: no request was recorded.
+    """
 
     CONFIRMED = "confirmed"
     UNCHANGED = "unchanged"
@@ -31,10 +36,11 @@ class Outcome(StrEnum):
 
 
 class Entry(PartitionValue, frozen=True, kw_only=True):
-    """One change (its ``before`` is the pre-image), its outcome, the number of attempts, and why it failed.
+    """One change of a write, with its outcome. ``change.before`` is the pre-image, which a rollback restores.
 
-    own: offsets that interrupted earlier runs of this migration wrote, or may have written, and the offset of this run
-    if it was refused after it may have been in place. None of them is another client's commit.
+    attempts: how often the write was sent. error: why it failed; empty if it did not. own: offsets that interrupted
+    earlier runs of this migration wrote, or may have written, and the offset of this run if it was refused but may have
+    been in place. If the group has one of them, no other client has committed.
     """
 
     change: Change
@@ -50,16 +56,17 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def written(self) -> tuple[CommittedOffset | None, ...]:
-        """The offsets that this run and the runs that it resumes wrote, or may have written.
+        """The offsets that this run and the runs that it resumes wrote to the partition, or may have written.
 
-        An entry that is not attempted counts, because the run may have been killed before it recorded the answer.
+        They include ``change.after`` of an entry that is ``not attempted``, because the run may have been killed before
+        it recorded the broker's answer.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
             return self.own
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry as refused. ``sent``: its offset may have been in place nevertheless."""
+        """Return the entry with outcome ``refused``. ``sent``: its offset may have been in place: add it to ``own``."""
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 
@@ -69,9 +76,10 @@ class Execution:
     """One write to the cluster, with one entry for each change of its plan, in the plan's order.
 
     number: counts the executions of a receipt from 1, and orders them, because clocks jump. topic_ids: by topic, as far
-    as known (KIP-516); a rollback refuses a topic that was created again. moved: what a group that must no longer
-    consume did after its offsets were read; those records are processed twice. remarks: other facts for the user, for
-    instance that only one client confirmed the offsets.
+    as known (KIP-516); a rollback refuses a topic that was created again. moved: messages about a group that must no
+    longer consume these partitions, such as the source group after a hand-over: its commits since its offsets were
+    read, its members, or that it could not be watched. remarks: other facts for the user, for instance that only one
+    client confirmed the offsets.
     """
 
     number: int = 1
@@ -88,7 +96,7 @@ class Execution:
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
-        """Return the execution of a plan before its first request."""
+        """Return the execution of a plan before its first request: each entry is ``not attempted`` or ``unchanged``."""
         return Execution(
             number=number,
             verb=verb,
@@ -108,18 +116,18 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return the execution as one that resumes earlier runs of the same migration.
+        """Return the execution as one that resumes an interrupted run, whose entries are ``earlier``.
 
-        A partition that those runs were to write keeps their pre-image, because the offset that is committed now may be
-        such a run's own write, even if the run was killed before it recorded that. An offset that is in place already
-        is ``unknown`` until it is read back, and is not written again.
+        A partition keeps the earlier pre-image if its committed offset is still that, or is an offset that the earlier
+        run may have written. Any other offset is another client's commit, and is the new pre-image. An offset that the
+        earlier run has put in place is ``unknown`` until it is read back, and is not written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """Return the source groups by target group and topic.
+        """Return, by target group and topic, the source groups that hand the topic over.
 
-        A partition that was added to a topic since has the source groups of its topic.
+        A partition that was added to the topic during the run names no source group itself.
         """
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
@@ -127,7 +135,11 @@ class Execution:
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def handed_over(self) -> tuple[Change, ...]:
-        """Return the changes of topics that a source group hands over, one for each source group, which it names."""
+        """Return the changes of all topics that a source group hands over.
+
+        A change without a source group, such as that of an added partition, is returned once for each source group of
+        its topic, and names that group as its source group.
+        """
         origins = self.origins()
         return tuple(
             entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
@@ -137,14 +149,14 @@ class Execution:
         )
 
     def updated(self, entries: Iterable[Entry]) -> Execution:
-        """Return the execution with these entries in place of its own for the same partitions."""
+        """Return the execution with these entries instead of its own entries for the same partitions."""
         new = {entry.change.order: entry for entry in entries}
         if not new:
             return self
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Execution:
-        """Return the execution with this remark, which it has only once."""
+        """Return the execution with this remark added, unless it has it already."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
@@ -162,7 +174,10 @@ class Execution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every partition is confirmed or unchanged, and no group that must not consume has moved."""
+        """Whether every partition is confirmed or unchanged, and ``moved`` is empty.
+
+        ``moved`` is empty if no group that must no longer consume these partitions was seen to consume them.
+        """
         return not (self.failed or self.moved)
 
     @property
@@ -173,7 +188,7 @@ class Execution:
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
-        return entry  # another client's commit, which is the pre-image
+        return entry  # another client has committed: its commit is the pre-image
     change = structs.replace(entry.change, before=earlier.change.before)
     own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
     if entry.outcome is not Outcome.UNCHANGED:

@@ -1,4 +1,7 @@
-"""Compare a reviewed plan with the plan made now. Offsets are not compared, because they move meanwhile."""
+"""Compare the intents of two plans: cluster, options, and which partitions go from which group to which group.
+
+Offsets are not compared, because the source group may still commit between the review and the write.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from migrate_groups.planning.run_states import State
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
-    """Return each difference in cluster, options, and moves of topic partitions from group to group.
+    """Return how the intent of the plan made now differs from that of the approved plan, one message a difference.
 
-    The list is empty where the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is
-    one difference.
+    Compared are the cluster, the options, and the moves of topic partitions from group to group. The list is empty if
+    the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
     """
     if approved.intent == now.intent:
         return []
@@ -44,11 +47,11 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Return each difference between a run and a plan that is to resume it, in the words of `intent_differences`.
+    """Return how the intent of a plan differs from that of the run that it is to resume; see `intent_differences`.
 
-    Three things are no difference: a partition that was added to one of the run's topics since, also once the source
-    group has committed an offset for it; and a partition that was rolled back or handed back and is moved again. The
-    list is empty where there is nothing to resume.
+    These are no differences: a partition that was added to one of the run's topics since, even if the source group has
+    committed an offset for it; and a partition that was rolled back or handed back, and is now moved again. The list is
+    empty if the receipt has no hand-over to resume.
     """
     execution = receipt.hand_over
     if execution is None:

@@ -19,19 +19,22 @@ SecondClientMode = Literal["auto", "required", "none"]
 class WriteOptions:
     """The options of a write.
 
-    uncommitted: what partitions without a committed offset get: the log start offset (``earliest``), the log end offset
-    from when a member was last seen to consume the topic (``latest``), or nothing (``leave``).
-    on_existing: what happens where a target group has another committed offset already: it is moved forward only
-    (``forward``), or replaced (``overwrite``).
+    uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
+    offset (``earliest``), the log end offset from when a member was last seen to consume the topic (``latest``), or
+    nothing (``leave``).
+    on_existing: what happens if a target group already has another committed offset: it is replaced only by a higher
+    offset (``forward``), or always (``overwrite``).
     out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
     vanished: ``restore`` hands over committed offsets of the snapshot that the source group has lost since.
     settle: seconds for which the source group must neither commit nor change its members before the write.
     guard: seconds for which groups that must no longer consume are watched after the write.
-    second_client: the second client must answer (``required``), should (``auto``), or is not asked (``none``).
+    second_client: whether confluent-kafka must read the offsets back too (``required``), should (``auto``), or is not
+    used (``none``).
     restore: a group's own snapshot may be written back to the group.
     any_kind: groups that look like those of Kafka Streams or Connect are treated as plain consumer groups.
 
-    ``refuse``, where it is the default, forbids the write. Raises `InvalidInput` for a value that is not allowed.
+    ``refuse`` forbids the write in the case that the option is about. Raises `InvalidInput` for a value that is not
+    allowed.
     """
 
     uncommitted: Uncommitted = "refuse"

@@ -1,4 +1,4 @@
-"""The plan: the change of each partition, and the verdict of every check."""
+"""The plan: the change of the committed offset of each partition, and the verdict of every check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from migrate_groups.text import counted, some
 
 
 class Action(StrEnum):
-    """What a change does to a committed offset."""
+    """What a change does to a group's committed offset for a partition."""
 
     CREATE = "create"
     MOVE = "move"
@@ -26,11 +26,11 @@ class Action(StrEnum):
 
 
 class Change(PartitionValue, frozen=True, kw_only=True):
-    """One partition of one group: its committed offset before and after. None: no committed offset.
+    """The change of a group's committed offset for one partition, from ``before`` to ``after``. None: no offset.
 
-    source_group: the group that hands over; None where the offset is set without a source group. source_committed: the
-    source group's committed offset when it was read, None where it had none. ``after`` differs from it only where an
-    option replaced the offset.
+    source_group: the group that hands over; None if the offset is set without a source group. source_committed: the
+    source group's committed offset when it was read; None if it had none. ``after`` differs from ``source_committed``
+    only if an option replaced the offset.
     """
 
     source_group: str | None
@@ -43,7 +43,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The topic and the partition number as one value."""
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -58,7 +58,10 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def handed_over_at(self) -> int | None:
-        """The offset at which the source group stopped. Records that it consumes after this are processed twice."""
+        """The source group's committed offset at the hand-over; if it had none, the offset that the target group gets.
+
+        Records from this offset on are processed twice if the source group consumes them too.
+        """
         stopped = self.source_committed or self.after
         return None if stopped is None else stopped.offset
 
@@ -69,12 +72,15 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """The sort key of changes in a plan: group, topic, partition."""
+        """The group, topic and partition, by which the changes of a plan are sorted."""
         return self.group, self.topic, self.partition
 
 
 class Verdict(StrEnum):
-    """The verdict of a check, from best to worst. ``pending``: it does not hold yet, and would refuse the write now."""
+    """The verdict of a check, from best to worst.
+
+    ``pending``: what the check demands does not hold yet, and must hold at the write. A dry run passes with it.
+    """
 
     PASS = "pass"  # noqa: S105  no password
     WARN = "warn"
@@ -84,7 +90,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The verdict of a named check. ``reason``: what was found, and the option that allows it, where there is one."""
+    """The verdict of a named check. ``reason``: what was found, and the option that allows it, if there is one."""
 
     name: str
     verdict: Verdict
@@ -102,7 +108,7 @@ class Check:
 
     @staticmethod
     def pending(name: str, reason: str) -> Check:
-        """Return a check that does not hold yet and must hold at the write."""
+        """Return a check whose condition does not hold yet, and must hold at the write."""
         return Check(name=name, verdict=Verdict.PENDING, reason=reason)
 
     @staticmethod
@@ -120,7 +126,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A deterministic list of changes, sorted by group, topic and partition, with its checks.
+    """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
 
     topic_ids: the topic ids when the plan was made, by topic, as far as known (KIP-516).
     """
@@ -139,7 +145,7 @@ class Plan:
 
     @cached_property
     def content(self) -> str:
-        """The hash of everything that would be written, offsets included. It binds a plan made for a stopped group."""
+        """The hash of everything that would be written: cluster, options, groups, topic partitions and offsets."""
         return _hash(self.cluster_id, self.options, self.changes)
 
     @property
@@ -148,7 +154,7 @@ class Plan:
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
 
     def to_write(self) -> tuple[Change, ...]:
-        """Return the changes that are not in place already."""
+        """Return the changes whose offset the group does not have yet."""
         return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)
 
     def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
@@ -157,7 +163,10 @@ class Plan:
         return tuple(check for check in self.checks if check.verdict in forbidding)
 
     def provisional(self, names: Collection[str]) -> Plan:
-        """Return the plan with refusals of these checks as pending: it is made again once the groups have stopped."""
+        """Return the plan with verdict ``pending`` instead of ``refuse`` for the checks of these names.
+
+        It is for a plan that is shown while groups still run, and is made again once they have stopped.
+        """
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)
             if check.name in names and check.verdict is Verdict.REFUSE
@@ -168,7 +177,7 @@ class Plan:
 
 
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return the changes in a plan's order."""
+    """Return the changes sorted by group, topic and partition."""
     return tuple(sorted(changes, key=lambda change: change.order))
 
 

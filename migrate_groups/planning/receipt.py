@@ -20,10 +20,11 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One partition of a target group in the record of a run.
+    """What the record of a run says about one partition of a target group.
 
-    entry: its entry in the last hand-over that has one. sources: the source groups of its topic. execution: the number
-    of the execution that set the state. left: the target group's committed offset when it was handed back.
+    state: what the executions did with the partition, such as handed over. entry: its entry in the last hand-over that
+    included the partition. sources: the source groups of its topic. execution: the number of the execution that set the
+    state. left: the target group's committed offset when it was handed back.
     """
 
     state: State
@@ -33,11 +34,11 @@ class Lane:
     left: CommittedOffset | None = None
 
     def step(self, verb: Verb) -> Step:
-        """Return what a verb does with the partition."""
+        """Return what a verb, such as rollback, does with the partition in its state."""
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether a verb does one of these steps with the partition."""
+        """Return whether one of ``steps`` is what a verb, such as rollback, does with the partition in its state."""
         return step(self.state, verb) in steps
 
 
@@ -60,8 +61,8 @@ class Receipt:
     def hand_over(self) -> Execution | None:
         """The hand-over that `migrate` or `apply` resumes; None where there is nothing to resume.
 
-        It has the partitions that are handed over or being written, and those that the last hand-over did not write
-        because they were refused.
+        Its entries are the partitions that are handed over or being written, and those that were refused in the last
+        hand-over.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -77,8 +78,8 @@ class Receipt:
     def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.
 
-        Raises `Undetermined` where a verb has not finished; `Refused` where nothing was handed over, or where any
-        partition was rolled back or handed back.
+        Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished; `Refused` if
+        nothing was handed over, or if any partition was rolled back or handed back.
         """
         states = _by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
@@ -95,19 +96,20 @@ class Receipt:
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
     def refusals(self, verb: Verb) -> list[str]:
-        """Return why the record refuses a verb, one reason for each state; empty where the record allows the verb."""
+        """Return why a verb, such as rollback, is refused after the executions so far; empty if it is not refused."""
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 
     def is_done(self, verb: Verb) -> bool:
-        """Return whether a verb has nothing left to do, because it is done already."""
+        """Return whether a verb, such as rollback, was completed before, so that no partition is left to do."""
         steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
-        """Return the execution of a plan before its first request.
+        """Return the execution of a plan before its first request, with the pre-images of the one that it resumes.
 
-        It resumes the last execution if that has the same verb and is to be resumed; otherwise it is a new one.
+        If the last execution has the same verb and can be resumed, the result has its number, and replaces it in the
+        receipt. In all other cases the result has a new number.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         resumed = self.executions[-1] if self.executions and self.executions[-1].verb is verb else None
@@ -131,10 +133,10 @@ class Receipt:
         return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
-        """Return the offsets in each target partition that are this run's own.
+        """Return, for each partition of a target group, the committed offsets that are no other client's commits.
 
-        They are the offsets that it wrote, or may have written. After a hand-back, it is the target group's committed
-        offset at that time.
+        They are the offsets that this run wrote, or may have written. For a partition that was handed back, it is the
+        target group's committed offset at the hand-back.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
@@ -143,9 +145,10 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions of a plan whose committed offset is no longer the one that this run confirmed or found.
+        """Return the partitions of a plan whose committed offset has changed since this run's hand-over.
 
-        A partition that is back at its pre-image is among them, because it is not known how far the group had consumed.
+        Changed means that the target group no longer has the offset that the hand-over confirmed, or found in place. A
+        partition that is back at its pre-image is included, because it is not known how far the group had consumed.
         """
         planned = {change.order: change for change in plan.changes}
         return [
@@ -163,7 +166,7 @@ NOTHING_WRITTEN = Receipt()
 
 
 def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
-    """Return the partitions in each state, in the words of messages."""
+    """Return the partitions in each state as texts for messages, such as ``group topic-0``."""
     states: dict[State, list[str]] = defaultdict(list)
     for (group, topic, number), lane in lanes.items():
         states[lane.state].append(f"{group} {topic}-{number}")
@@ -205,16 +208,20 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
-    """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group."""
+    """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
+
+    `rollback` may also set an offset of the source group, if it has expired. Such a change is about the source group,
+    and has the target group as its ``source_group``.
+    """
     if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
         return False
-    if verb is Verb.ROLLBACK:  # a change that restores the source group has a source_group: the target
+    if verb is Verb.ROLLBACK:
         return change.order == order and change.source_group is None
     return change.group in lane.sources
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the lane of a partition that was added to a handed-over topic after the hand-over."""
+    """Return the record of a partition that was added to a handed-over topic after the hand-over."""
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
     entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
     return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), execution=execution)

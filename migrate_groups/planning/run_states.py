@@ -1,7 +1,8 @@
-"""The state machine of a run: what each verb may do with a partition, given what earlier verbs did.
+"""The state machine of a run: what a hand-over, rollback, hand-back or delete-offsets may do with a partition.
 
-The receipt records the executions. `migrate_groups.planning.receipt` folds them into one state for each partition of a
-target group. The record only forbids: what it allows, the brokers must confirm. The table is in docs/runs.md.
+The receipt records the executions. `migrate_groups.planning.receipt` turns them into one state for each partition of a
+target group. The state can only forbid a write: if it allows one, the brokers' current state must fit too. The table is
+in docs/runs.md.
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ from enum import StrEnum
 
 
 class Verb(StrEnum):
-    """The purpose of a write."""
+    """The kind of a write.
+
+    hand-over: write the source group's offsets to the target groups. rollback: undo this before the target groups run.
+    hand-back: move the source group forward to the target groups' offsets. delete-offsets: delete the offsets of the
+    moved topics from the source group.
+    """
 
     HAND_OVER = "hand-over"
     ROLLBACK = "rollback"
@@ -19,7 +25,11 @@ class Verb(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a target group's partition in the record of a run. In the states in -ing, an execution is open."""
+    """The state of a target group's partition in the record of a run.
+
+    A state in -ing means that a write has begun, and its outcome for the partition is not known yet. undone: rolled
+    back. cleaned: the offset was deleted from the source group.
+    """
 
     NEW = "new"
     WRITING = "writing"
@@ -33,7 +43,11 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What a verb does with a partition in a state, as docs/runs.md describes it."""
+    """What a verb (hand-over, rollback, …) does with a partition in a given state; the table is in docs/runs.md.
+
+    start: begin anew. resume: continue an unfinished write of the same verb. undo: roll back an unfinished hand-over.
+    allow: go ahead. no-op: it is done already. skip: nothing was written to it. refuse: forbid the command.
+    """
 
     START = "start"
     RESUME = "resume"
@@ -78,16 +92,16 @@ _COMMANDS = {
 }
 
 WORKS = frozenset({Step.START, Step.RESUME, Step.UNDO, Step.ALLOW})
-"""The steps in which a verb has work to do."""
+"""The steps in which something is written."""
 
 
 def step(state: State, verb: Verb) -> Step:
-    """Return what a verb does with a partition in this state."""
+    """Return what a verb does with a partition in this state, by the table of docs/runs.md."""
     return _TABLE[state][_VERBS.index(verb)]
 
 
 def after(verb: Verb, *, settled: bool) -> State:
-    """Return the state in which an execution leaves a partition; ``settled``: confirmed, or unchanged."""
+    """Return a partition's state after a write of this verb; ``settled``: its outcome is confirmed or unchanged."""
     return (_DONE if settled else _OPEN)[verb]
 
 

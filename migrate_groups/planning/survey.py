@@ -16,9 +16,9 @@ from migrate_groups.model.topics import TopicDescription
 class ClusterFacts:
     """Facts that do not change during a cut-over, so that they are read once, before any downtime.
 
-    principal: the user of this client. permissions: its operations on every group and topic involved; None where the
-    brokers don't return them. topic_names: all topics that it may describe. offsets_retention: the broker's
-    ``offsets.retention.minutes``; None where it can't be read.
+    principal: the user of this client. permissions: the operations that it may do on each group and topic involved;
+    None if the brokers don't return them. topic_names: all topics that it may describe. offsets_retention: the broker's
+    ``offsets.retention.minutes``; None if it can't be read.
     """
 
     principal: str
@@ -32,8 +32,8 @@ class Survey:
     """The facts about the groups, topics and partitions of a write.
 
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
-    group, None where a partition has none; empty for a group that does not exist. topics: the topics that exist.
-    bounds: the log ranges of partitions that exist and have a leader.
+    group by partition; None: no committed offset; empty for a group that does not exist. topics: the topics that exist.
+    bounds: the log start and log end offsets of the partitions that exist and have a leader.
     """
 
     cluster_id: str

@@ -1,4 +1,4 @@
-"""The input of a plan: each partition that a target group is to get, with the source group's committed offset."""
+"""The input of a plan: each partition that a target group takes over, with the source group's committed offset."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ class Origin(StrEnum):
     """The source group's committed offset when it was last seen. It has expired since, or was deleted."""
     PROVEN_END = "proven end"
     """No committed offset. The start is a log end offset that was read while a member consumed the topic and no
-    transaction was open below it; in a provisional plan, the log end offset of a group that is not Empty."""
+    transaction was open below it; in a plan made before the source group stops, it is the current log end offset."""
     ADDED = "added"
-    """The partition was added to the topic since the run began, and has no committed offset: its log start offset."""
+    """The partition was added to the topic since the run began, and has no committed offset. The start is its log
+    start offset."""
     UNCOMMITTED = "uncommitted"
-    """No committed offset, and nothing else is known."""
+    """No committed offset, and none of the other origins applies."""
     ABSENT = "absent"
-    """The topic has the partition, and the file does not."""
+    """The topic has the partition, and the snapshot has no row for it."""
 
 
 class Wanted(PartitionValue, frozen=True, kw_only=True):
-    """A partition that a target group is to get.
+    """A partition that a target group takes over, and the offset to start at.
 
-    group: the target group. source_group: the group that hands over; None where the offset is set without a source
-    group. committed: the source group's whole committed offset; None where it has none. start: the offset of a
-    `PROVEN_END` or an `ADDED` partition. cluster_id and topic_id: where the offset was read; None where that is not
-    known.
+    group: the target group. source_group: the group that hands over; None if the offset is set without a source group.
+    committed: the source group's committed offset with leader epoch and metadata; None if it has none. start: the
+    offset to start at if the origin is `PROVEN_END` or `ADDED`. cluster_id and topic_id: the cluster and topic on which
+    the offset was read; None if not known.
     """
 
     group: str
@@ -50,19 +51,19 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The topic and the partition number as one value."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def offset(self) -> int | None:
-        """The offset to start at; None where the option ``uncommitted`` decides."""
+        """The offset to start at; None if the option ``uncommitted`` decides."""
         if self.committed is not None:
             return self.committed.offset
         return self.start if self.origin is Origin.ADDED else None
 
 
 def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
-    """Return the wanted partition of each row; rows without a group are left out."""
+    """Return the partition and offset of each snapshot row as a `Wanted`; rows without a group are left out."""
     return [
         Wanted(
             group=row.group,
@@ -80,7 +81,7 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 
 
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
-    """Return the partitions of topics with a source group that are missing from ``wanted``."""
+    """Return the partitions that the cluster has and ``wanted`` lacks, of all topics that a source group hands over."""
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:
         present[each.group, each.topic][each.partition] = each

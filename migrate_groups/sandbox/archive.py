@@ -1,4 +1,4 @@
-"""Make class-data archives (JEP 350), each for one Kafka version and one Java; they about halve the start time."""
+"""Make class-data archives (JEP 350), each for one Kafka version and one Java; they about halve Kafka's start time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PATIENCE_S = 60
 
 
 def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
-    """Return the JVM options that use the archive. Make the archive first if it is missing (some 7 s, once).
+    """Return the JVM options that use the archive for this Kafka and Java; make it if missing (some 7 s, once).
 
-    Return no options if the archive can't be made, because Kafka starts without it, too.
+    Return no options if the archive can't be made, because Kafka also starts without it.
     """
     archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
     try:
@@ -43,7 +43,7 @@ def _key(kafka: KafkaJars, java: Java) -> str:
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Start and stop a Kafka, because the JVM writes the archive when it exits."""
+    """Start and stop a Kafka, whose JVM writes the archive when it exits. If it writes none, leave an empty file."""
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
     with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:

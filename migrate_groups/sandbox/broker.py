@@ -1,4 +1,4 @@
-"""The sandbox: a Kafka cluster that accepts requests, and Kafka's own tools for it."""
+"""Start the sandbox, a throwaway Kafka cluster on this machine, and run Kafka's own tools on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A Kafka cluster on this machine: one broker, or several, each of which can be made to fail."""
+    """A Kafka cluster on this machine: one broker, or several, each of which can be made to fail.
+
+    tool_command: the start of a command that runs one of Kafka's tools: Java, its options and the class path.
+    """
 
     nodes: tuple[Node, ...]
     tool_command: tuple[str, ...]
@@ -82,15 +85,15 @@ def start_sandbox(
 ) -> Iterator[Sandbox]:
     """Start a Kafka cluster for the length of a ``with`` block.
 
-    The cluster and its data are removed when the block or this process ends. Each of the ``brokers`` is a controller,
-    too. ``settings`` override those in ``server.properties`` (``properties.server_properties``). ``timeout`` is in
-    seconds, until all brokers have answered.
+    The cluster and its data are removed when the block or this process ends. ``brokers`` is the number of brokers; each
+    is a controller, too. ``settings`` override those in ``server.properties`` (``properties.server_properties``).
+    ``timeout`` is the number of seconds within which all brokers must answer.
 
     ``listeners`` are those besides PLAINTEXT: the security protocol of each, by name. The settings that they need
     (certificates, ``listener.name.…``) go into ``settings``. ``scram_credentials`` exist from the first start; they are
     written as for ``kafka-storage format --add-scram``.
 
-    Raises ClusterUnavailable, with the end of Kafka's log, if it doesn't start.
+    Raises ClusterUnavailable, with the end of Kafka's log, if Kafka doesn't start.
     """
     archive = archive_options(jars, java=java)
     with ExitStack() as running:

@@ -19,14 +19,15 @@ from migrate_groups.sandbox.java import Java
 _COMPLETE = "complete.json"
 
 Retrieve = Callable[[Ivy, Path], Collection[str]]
-"""Puts jars into a folder, and returns the names, without ``.jar``, of the jars that must be there."""
+"""A function that puts jars into a folder, and returns the names, without ``.jar``, of jars that must be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
     """Fetches jars from Maven Central, or from ``mirror`` (a URL).
 
-    ``report`` is called only if something is fetched: once at the beginning, and then after each step.
+    ``java`` runs Ivy, which downloads the jars. ``report`` is called only if something is fetched: at the beginning,
+    and then after each step.
     """
 
     java: Java
@@ -65,7 +66,7 @@ class Fetch:
 
 
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
-    """Raise ClusterUnavailable if a jar is damaged or missing, because a mirror may return a web page to Ivy."""
+    """Raise ClusterUnavailable if a jar is damaged or missing: a mirror may have returned a web page in its place."""
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
     if damaged or missing:
@@ -76,7 +77,7 @@ def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
 
 
 def _complete(folder: Path) -> bool:
-    """Return whether every jar that was fetched is still there, with its original size."""
+    """Return whether every jar that was fetched into ``folder`` is still there, with its original size."""
     try:
         sizes = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())

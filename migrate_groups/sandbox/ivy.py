@@ -13,7 +13,7 @@ from pathlib import Path
 from migrate_groups.errors import INSTALL_SPARK, ClusterUnavailable, MissingDependency
 from migrate_groups.sandbox.java import Java
 
-# These settings replace Ivy's defaults. By default Ivy waits forever for a server that has stopped sending. It assumes
+# These settings replace Ivy's defaults. By default Ivy waits forever for a server that has stopped sending, assumes
 # that a module has no dependencies if its description can't be fetched, and asks for sources and documentation.
 # The lock is needed because an Ivy whose caller was killed may still download into the same cache.
 _SETTINGS = """\
@@ -36,7 +36,7 @@ _REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """The progress of a fetch, in jars. ``found`` grows while Ivy follows dependencies."""
+    """The jars that a fetch has found and downloaded so far. ``found`` grows while Ivy follows dependencies."""
 
     found: int = 0
     downloaded: int = 0
@@ -44,7 +44,7 @@ class FetchProgress:
 
 @dataclass(slots=True, kw_only=True)
 class Ivy:
-    """Ivy with its cache below ``folder``, with which an interrupted fetch resumes.
+    """Runs Apache Ivy with a cache below ``folder``; an interrupted fetch resumes from this cache.
 
     ``mirror`` is the URL of a Maven repository to use instead of Maven Central; ``report`` is called after each step.
     """

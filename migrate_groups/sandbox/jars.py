@@ -1,4 +1,4 @@
-"""Find Kafka's jars: fetch them once into the user's cache, or take those of an unpacked distribution."""
+"""Find Kafka's jars: fetch them once into the user's cache, or use those of an unpacked distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 class KafkaJars:
     """The jars of one version of Kafka.
 
-    ``archives`` is the folder for class-data archives made from these jars. ``jvm_options`` make these jars log only
+    ``archives`` is the folder for class-data archives made from these jars. ``jvm_options`` make Kafka log only
     warnings and errors, to stderr, and nothing to stdout.
     """
 
@@ -54,7 +54,7 @@ def fetch_jars(
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars below ``cache``; fetch them first if they are missing (see `Fetch`).
+    """Return the jars of a Kafka version from its folder below ``cache``; fetch them first if they are missing.
 
     Raises UsageError if ``version`` is not a version, and the errors of `Fetch.jars`.
     """
@@ -65,7 +65,7 @@ def fetch_jars(
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
         ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
         ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
-        # The modules log through slf4j without an implementation of it, so that otherwise a broker would log nothing.
+        # Kafka's modules log through slf4j without an implementation of it. Without slf4j-simple a broker logs nothing.
         for api in list(new.glob("slf4j-api-*.jar")):
             ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
         return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}
@@ -79,7 +79,7 @@ def fetch_jars(
 
 
 def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
-    """Return the jars of an unpacked Kafka distribution. Raises UsageError if ``kafka_home`` is not one."""
+    """Return the jars of the unpacked Kafka distribution in ``kafka_home``. Raises UsageError if there is none."""
     jars = tuple(sorted(kafka_home.absolute().glob("libs/*.jar")))
     versions = [found[1] for jar in jars if (found := re.fullmatch(r"kafka_2\.\d+-(\d[\w.-]*)\.jar", jar.name))]
     if len(versions) != 1:

@@ -1,4 +1,4 @@
-"""Find the Java that runs Kafka. Imports only the standard library, because the set-up scripts use it, too."""
+"""Find the Java that runs Kafka. Imports no third-party package, because the set-up scripts use it, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = f"install Java {MINIMUM} or later, for instance the package openjdk-17-j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough. ``build`` is its output of ``-version``, which identifies the build."""
+    """A Java that is new enough for Kafka. ``build`` is the output of ``java -version``, which identifies the build."""
 
     executable: Path
     build: str
@@ -32,7 +32,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))
     if found is None:
         raise MissingDependency(f"no java {f'in JAVA_HOME ({home})' if home else 'on the PATH'}: {_HINT}")
-    # Checked before any other option is used, because a JVM that is too old may not know it.
+    # The version is asked for before any other option is used, because an old JVM may not know the other options.
     try:
         said = subprocess.run([found, "-version"], env=environ, capture_output=True, text=True, check=False).stderr
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A process that owns a sandbox's folder and Java process, and removes both when its parent ends in any way.
+"""The keeper: a process that runs a sandbox's Java in a folder, and ends and removes both once its parent has ended.
 
 It is run by its path in a separate session, so that neither Ctrl-C nor a closed terminal reaches it or Java. It reads
 one line of JSON from stdin, ``{"files": {name: text}, "prepare": command, "serve": command}``. Stdin is a pipe from the
@@ -68,7 +68,7 @@ class _Watch:
 
 
 def main() -> None:
-    """Run the job from stdin until the parent ends."""
+    """Run the job that the parent sends as JSON on stdin, until the parent ends."""
     watch = _Watch()
     line = sys.stdin.readline()
     if not line:

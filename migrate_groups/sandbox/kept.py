@@ -1,4 +1,4 @@
-"""Start a keeper process (``keeper.py``), read its messages and end it."""
+"""Start a keeper (``keeper.py``: the process that runs and removes a Kafka), read its messages and end it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The server has been started in ``folder``, as process ``pid``."""
+    """The keeper's message that the server has been started in ``folder``, as process ``pid``."""
 
     folder: Path
     pid: int
@@ -29,7 +29,7 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Java has ended; ``log`` is the end of its log. If ``exit_code`` is None, the keeper was killed."""
+    """The message that Java has ended; ``log`` is the end of its log. ``exit_code`` None: the keeper was killed."""
 
     exit_code: int | None
     log: str
@@ -78,7 +78,7 @@ class KeptServer:
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Start a server that has ended again, in the same folder. The next `hear` returns the outcome."""
+        """Start the server once more, in the same folder, after it has ended. The next `hear` returns the outcome."""
         self._send("\n")
 
     def _send(self, line: str) -> None:
@@ -96,7 +96,7 @@ class KeptServer:
 
 @contextmanager
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
-    """Run two commands one after the other, in a new folder with these files; end them when the block ends."""
+    """Run ``prepare``, then ``serve``, in a new folder with ``files``; end both when the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],
         stdin=subprocess.PIPE,

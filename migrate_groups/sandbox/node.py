@@ -1,4 +1,4 @@
-"""Configure and start Kafka processes (broker and controller) on free ports of 127.0.0.1, until they answer."""
+"""Start Kafka processes (broker and controller) on free ports of 127.0.0.1, and wait until they answer."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Setup:
 
 @contextmanager
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Format and start a cluster of one broker; see `run_nodes`."""
+    """Format and start a cluster of one broker for the length of a ``with`` block, as `run_nodes` does."""
     with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
 
@@ -134,7 +134,8 @@ def run_nodes(
 ) -> Iterator[tuple[Node, ...]]:
     """Format and start the brokers of a cluster, and yield them once all answer; kill and remove them after the block.
 
-    ``timeout`` is in seconds, until all answer. ``serve_options`` are JVM options that are not used for formatting.
+    ``timeout`` is the number of seconds within which all must answer. ``jvm_options`` are for formatting and for the
+    brokers, ``serve_options`` for the brokers only.
 
     Raises PortTaken if another process took a port, else ClusterUnavailable with the end of Kafka's log if a broker
     doesn't start or answer.
@@ -143,7 +144,7 @@ def run_nodes(
     names = ("PLAINTEXT", "CONTROLLER", *setup.listeners)
     ports = iter(_free_ports(len(names) * count))
     all_addresses = [{name: f"{HOST}:{next(ports)}" for name in names} for _ in range(count)]
-    # An id may begin with "-", so that it must be in the same argument as its option.
+    # A cluster id may begin with "-", so that it must be in the same argument as its option.
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
     command = [str(java.executable), *JVM_OPTIONS, *kafka.jvm_options, *jvm_options, "-Djava.io.tmpdir={folder}"]
     command += ["-cp", kafka.classpath]

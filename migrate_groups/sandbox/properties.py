@@ -38,7 +38,7 @@ def server_properties(
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "100",
         "auto.create.topics.enable": "false",
-        # Otherwise a start fills 128 MB of the heap.
+        # By default Kafka fills 128 MB of the heap when it starts.
         "log.cleaner.dedupe.buffer.size": "4194304",
         **_replication(len(controllers)),
         **settings,
@@ -49,7 +49,7 @@ def server_properties(
 def _replication(brokers: int) -> dict[str, str]:
     """Return the settings that depend on the number of brokers: every broker has a replica of each partition.
 
-    One of three brokers may fail: with acks=all an acknowledged record is on two. Its failure is noticed in seconds.
+    One of three brokers may fail: with acks=all an acknowledged record is on two. The failure is noticed in seconds.
     """
     replicas, in_sync = str(brokers), str(max(1, brokers - 1))
     properties = {

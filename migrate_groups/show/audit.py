@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 SCHEMA_VERSION = 1
-# More rows than this are hard to read on a terminal; JSON has more.
+# More rows than this are hard to read on a terminal; the JSON document has more.
 _MOST_ROWS = 50
 
 
 def terminal(found: Audit) -> RenderableType:
-    """Return one line per group and topic, then doubtful partitions, late commits, deletions and the evidence."""
+    """Return the audit as tables: verdicts by group and topic, then the partitions and commits behind them.
+
+    Doubtful partitions have a problem or are undetermined. Late commits are commits of the source group after the
+    hand-over. The evidence counts the records of each partition of ``__consumer_offsets`` that was read.
+    """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)
     parts += _section("late commits of the old group", _late(found), found.late_commits)
@@ -35,7 +39,7 @@ def terminal(found: Audit) -> RenderableType:
 
 
 def document(found: Audit) -> dict[str, Any]:
-    """Return the audit as JSON values."""
+    """Return the result of an audit as JSON values."""
     tables = ("summary", "doubtful", "late_commits", "deletions", "evidence", "malformed")
     return {
         "schema": "migrate-groups/audit",

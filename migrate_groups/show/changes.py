@@ -1,4 +1,4 @@
-"""Short texts for changes, which all views share."""
+"""Short texts for the changes of a plan, which the terminal and Markdown views share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
-    """Return the offsets before and after, ``-`` for no committed offset, and the action, such as ``move +1,200``."""
+    """Return the committed offset before and after (``-``: none), and the action, such as ``move +1,200``."""
     execution: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
         execution = f"move {change.after.offset - change.before.offset:+,}"

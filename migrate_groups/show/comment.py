@@ -1,7 +1,7 @@
-"""Parts of a comment on a pull request in GitHub's Markdown: tables, folds, and names with all markup escaped.
+"""Parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names with all markup escaped.
 
-GitHub accepts 65,536 characters. A longer comment is rendered again with fewer rows and shorter names until it fits; it
-says how many rows are left out.
+GitHub accepts a comment of 65,536 characters. A longer one is rendered again with fewer rows and shorter names until it
+fits. It says how many rows are left out.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from migrate_groups.text import counted, cut
 
-# In bytes, because a text never has more characters than bytes. The rest is left for a line that a workflow adds.
+# In bytes, because a text never has more characters than bytes. The limit is lower than GitHub's, so that a workflow
+# can add a line.
 _MOST_BYTES = 64_000
 
 
 class Size(NamedTuple):
-    """Limits of a comment: rows of a table (and number of groups), and characters of a name or a reason."""
+    """Limits of a comment: the rows of each table and the number of groups; the characters of a name or a reason."""
 
     rows: int
     characters: int
@@ -44,18 +45,21 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return the largest comment of at most 64,000 bytes. ``render`` returns its blocks; empty blocks are left out."""
+    """Return the comment with the widest limits that has at most 64,000 bytes.
+
+    ``render`` returns the blocks of the comment (paragraphs, tables, sections) within limits. Empty blocks are dropped.
+    """
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)
 
 
 def folded(summary: str, body: str) -> str:
-    """Return a fold with a body in Markdown. The summary is HTML (see `html_code`)."""
+    """Return a collapsed ``<details>`` section with a body in Markdown. The summary is HTML (see `html_code`)."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return the first rows of a table, and below it how many of its ``number`` rows are left out.
+    """Return a table with the first ``size.rows`` rows, and below it how many of the ``number`` rows are left out.
 
     ``thing`` names what one row describes. A column whose name ends in `` >`` is aligned to the right.
     """
@@ -82,7 +86,7 @@ def code(text: str, size: Size) -> str:
 def html_code(text: str, size: Size) -> str:
     """Return a name as inline code in HTML.
 
-    GitHub reads no Markdown in raw HTML, which ends at the next empty line, and no mention within ``<code>``.
+    GitHub reads no Markdown in HTML up to the next empty line, and no mention such as ``@name`` within ``<code>``.
     """
     return f"<code>{html.escape(cut(text, size.characters))}</code>"
 

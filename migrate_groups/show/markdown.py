@@ -1,4 +1,4 @@
-"""A plan as a comment on a pull request: first a summary, then every partition in one fold per group.
+"""A plan as a GitHub comment on a pull request: a summary, then one ``<details>`` section of partitions per group.
 
 A plan that is too large for a comment is cut. The comment then says how much is left out and which file has the rest.
 """

@@ -21,7 +21,11 @@ _WIDTH, _HEIGHT = 600, 120
 
 
 class Curve(NamedTuple):
-    """Lag over time as SVG paths: ``line``, ``area`` below it and ``dots``. Where lag is not known, each has a gap."""
+    """The lag of a group, or of a group on a topic, over time, and its drawing as SVG paths.
+
+    moments: the points in time. highest: the highest known lag. line, area (below the line), dots: the paths, with a
+    gap where lag is not known.
+    """
 
     moments: Sequence[Moment]
     highest: int | None
@@ -31,9 +35,9 @@ class Curve(NamedTuple):
 
 
 def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
-    """Return the variables of ``curves.html`` with at most ``most`` curves, those of whole groups first.
+    """Return the variables of the template ``curves.html``: at most ``most`` lag curves, of whole groups first.
 
-    ``times`` is None if the timeline is empty. The template then draws nothing.
+    ``times`` is the first and the last moment. It is None if the timeline is empty; the template then draws nothing.
     """
     history = in_words.history(timeline)
     times = [moment.taken_at for moment in timeline]
@@ -47,7 +51,7 @@ def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
 
 
 def environment(**filters: Callable[..., str]) -> Environment:
-    """Return the template environment with the filters of all pages and these ``filters`` of one page."""
+    """Return the Jinja environment with the filters that all pages use, and with these ``filters`` of one page."""
     made = Environment(
         autoescape=True,
         loader=PackageLoader("migrate_groups.show"),

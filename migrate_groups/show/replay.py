@@ -1,4 +1,4 @@
-"""The views of a replay: the offset that each partition is set to, and the progress of a group."""
+"""The terminal views of a replay: the offset at which each partition begins, and how far a group has read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _MOST_TOPICS = 20
 
 
 def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
-    """Return one line per partition and the totals. Of more than 50 partitions, those with a note are kept first."""
+    """Return a table of the offset at which each partition's replay begins, and the totals.
+
+    It has at most 50 partitions: first those with a note, which says why the offset is not simply the requested one.
+    """
     shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
     table = new_table(
         "topic", partition=">", log_start=">", log_end=">", committed=">", offset=">", to_replay=">", note="<"
@@ -71,7 +74,7 @@ def bars(console: Console) -> Bars:
 
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
-    """Show the progress of each topic. ``tasks`` holds the bars by topic; a bar that is missing is added to it."""
+    """Move the bar of each topic to its progress. ``tasks`` holds the bars by topic; a missing bar is added."""
     for topic in progress_rows(progress):
         if topic.topic not in tasks:
             tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")

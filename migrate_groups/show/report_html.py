@@ -15,14 +15,18 @@ from migrate_groups.show import verdicts as in_words
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 
-# More than this is hard to read as bars and curves. The tables in the page have more, the tables on disk have all.
+# More bars and curves are hard to read. The tables in the page have more rows, the tables on disk have all.
 _MOST_TOPICS = 25
 _MOST_GROUPS = 40
 _MOST_CURVES = 24
 
 
 class _Group(NamedTuple):
-    """One group: its first row, the rows that are drawn, the number of further rows, and the lag that fills a bar."""
+    """The bars of one group, one row for each topic.
+
+    first: the group's first row. drawn: the rows that get bars. rest: the number of further rows. most: the lag of the
+    longest bar.
+    """
 
     first: GroupTopic
     drawn: Sequence[GroupTopic]
@@ -57,5 +61,5 @@ def _group(rows: Sequence[GroupTopic]) -> _Group:
 
 
 def _share(lag: int, most: int) -> str:
-    """Return the length of a bar in percent; 0 for a lag below 0 (the offset was read after the log end offset)."""
+    """Return the length of a bar in percent. A lag below 0 gives 0: the log end offset was read before the commit."""
     return f"{100 * max(lag, 0) / most:.2f}" if most > 0 else "0"

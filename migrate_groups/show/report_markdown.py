@@ -1,4 +1,4 @@
-"""A reconciliation as a comment on a pull request: the verdict and the problems, then every topic in folds."""
+"""A reconciliation as a GitHub comment: the verdict and the problems, then the topics in ``<details>`` sections."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def report(found: Reconciliation, summary_file: str | None = None) -> str:
     """Return the reconciliation as GitHub's Markdown, at most 64,000 bytes.
 
     Args:
-        found: the result of `reconcile`.
-        summary_file: the file with every group and topic, if it was written.
+        found: the result of the reconciliation.
+        summary_file: the name of the file that has every group and topic; None if it was not written.
     """
     return comment.fitting(lambda size: _blocks(found, summary_file, size))
 

@@ -9,7 +9,7 @@ from migrate_groups.text import one_line
 
 
 def table(*names: str, **aligned: str) -> Table:
-    """Return a table without lines: first the columns ``names``, aligned left, then the columns ``aligned``.
+    """Return a table without borders: first the columns ``names``, aligned left, then the columns ``aligned``.
 
     ``log_end=">"`` adds a column "log end", aligned right; ``"<"`` aligns left. A long cell is wrapped, never cut.
     """
@@ -22,8 +22,8 @@ def table(*names: str, **aligned: str) -> Table:
 
 
 def cell(text: str) -> Text:
-    """Return text from outside, such as the name of a group, for a cell: on one line and without markup.
+    """Return a table cell for text that is not ours, such as the name of a group: on one line and without markup.
 
-    Otherwise Rich would read a plain string as markup: it shows ``:bank:`` as an emoji, and drops ``[b]``.
+    Rich would read a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
     """
     return Text(one_line(text))

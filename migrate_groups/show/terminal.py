@@ -21,7 +21,7 @@ from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line
 
 _STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
-# More rows than this are hard to read on a terminal; a larger plan is saved to a file.
+# More rows than this are hard to read on a terminal; --plan-out saves a larger plan whole.
 _MOST_ROWS = 50
 
 
@@ -56,7 +56,7 @@ def members(description: GroupDescription) -> RenderableType:
 def lag_by_partition(rows: Sequence[Row]) -> Table:
     """Return one line per partition: committed offset, log start offset, log end offset and lag.
 
-    A value that is not known is shown as ``-``. Time lag has a column if any row has it.
+    A value that is not known is shown as ``-``. There is a column for time lag if any row has one.
     """
     timed = any(row.time_lag is not None for row in rows)
     times = {"time_lag": ">"} if timed else {}
@@ -69,7 +69,7 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
 
 
 def plan(plan: Plan) -> RenderableType:
-    """Return the changes of a plan, then its checks."""
+    """Return a table of a plan's changes, one line per partition, then a table of its checks."""
     table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
     for change in plan.changes[:_MOST_ROWS]:
         table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change))
@@ -79,7 +79,7 @@ def plan(plan: Plan) -> RenderableType:
 
 
 def checks(plan: Plan) -> Table:
-    """Return one line per check: verdict, name and reason."""
+    """Return a table of a plan's checks: verdict, name and reason."""
     table = new_table("verdict", "check", "reason")
     for check in plan.checks:
         table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, cell(check.reason))
@@ -87,7 +87,7 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return the number of partitions by outcome, the failed ones with their reason, and the remarks."""
+    """Return the result of a write: partitions by outcome, each failed partition with its reason, and remarks."""
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [

@@ -1,4 +1,4 @@
-"""Short texts for a reconciliation, which all views share."""
+"""Short texts for the result of a reconciliation, which all views share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEANING = {
     "no-commit": "nothing is committed, before or after: that is no lag of 0",
     "exact": "the same offset before and after",
 }
-"""The meaning of each status, the worst status first."""
+"""The meaning of each status of a partition, the worst status first."""
 
 
 def number(value: int | None) -> str:
@@ -35,7 +35,7 @@ def span(seconds: float | None) -> str:
 
 
 def is_timed(found: Reconciliation) -> bool:
-    """Return whether the time lag of at least one side is known."""
+    """Return whether any time lag is known, before or after the hand-over."""
     return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
@@ -54,7 +54,7 @@ def conclusion(found: Reconciliation) -> str:
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
-    """Return the rows of each group. Groups keep the order of their first rows.
+    """Return the rows by consumer group. The groups are in the order of their first rows.
 
     Within a group the worst status comes first, and within a status the row with the most lag.
     """
@@ -73,7 +73,10 @@ def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Mo
 
 
 def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
-    """Return the moments of each whole group, then of each topic, each sorted by highest lag, the largest first."""
+    """Return the lag over time as one list of moments for each whole group, then one for each group and topic.
+
+    Both parts begin with the list that has the highest lag.
+    """
     series: dict[tuple[str | None, str, str | None], list[Moment]] = {}
     for moment in timeline:
         series.setdefault((moment.cluster_id, moment.group, moment.topic), []).append(moment)

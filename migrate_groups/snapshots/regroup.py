@@ -13,12 +13,14 @@ from migrate_groups.text import is_unicode, some
 
 
 def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> Snapshot:
-    """Return the rows, each with the group that it is to be written to.
+    """Return the snapshot's rows, each with the target group to which its offset is to be written.
 
-    With ``to_groups``, a row's group becomes its source group, which then hands over its offset. A row without a group
-    has no source group. Raises `UsageError` where rows have no group and ``to_groups`` is empty, where a name can't be
-    a group's, or where several are named without ``fan_out``; `InvalidInput` where the rows are a group's own snapshot
-    and neither ``to_groups`` nor ``restore`` is given, or where they are a history.
+    With ``to_groups``, all rows are returned once for each of these target groups. The source group of a row is then
+    the one that it had, or else its former group; a row that had neither has no source group.
+
+    Raises `UsageError` if rows have no group and ``to_groups`` is empty, if a name can't be a group's, or if there are
+    several without ``fan_out``; `InvalidInput` if the rows are as `snapshot` took them from a group, and neither
+    ``to_groups`` nor ``restore`` is given, or if they are of several moments.
     """
     snapshot.at_one_moment()
     if "" in to_groups:
@@ -43,7 +45,8 @@ def _as_named(snapshot: Snapshot, *, restore: bool) -> Snapshot:
     table = snapshot.table
     if table["group"].null_count:
         raise UsageError("the file's offsets belong to no group yet; name the group with --to-group")
-    # Only a file of the command `snapshot` has the state of its group; a reset file and a rewind have none.
+    # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
+    # files for kafka-consumer-groups --from-file don't.
     own = table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))
     if own.num_rows and not restore:
         groups = some(sorted(set(own["group"].to_pylist())))

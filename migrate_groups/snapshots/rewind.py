@@ -32,7 +32,13 @@ from migrate_groups.text import counted, some
 
 
 class Note(StrEnum):
-    """Why the offset of a partition is not simply the requested one."""
+    """Why the offset of a partition is not simply the requested one.
+
+    empty: the log has no records; the log end offset is used. past end, skipped: no record is at or after the time; the
+    log end offset is used, or no offset. gone: the log no longer goes back to the time. clamped: the requested offset
+    is outside the log; the nearest offset is used. no commit: the target refers to the committed offset, and there is
+    none.
+    """
 
     EMPTY = "empty"
     PAST_END = "past end"
@@ -44,7 +50,11 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewindDecision:
-    """The offset that one partition is set to; None: the new group's auto.offset.reset decides."""
+    """The offset at which the replay of one partition begins; None: the new group's auto.offset.reset decides.
+
+    row: the partition in the snapshot. bounds: its log start and log end offsets. note, detail: why the offset is not
+    simply the requested one, as a word and as a text.
+    """
 
     row: Row
     bounds: LogRange
@@ -54,14 +64,18 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """The number of offsets up to the log end; of records, if the log has no gaps and no transaction markers."""
+        """The number of offsets up to the log end; records are fewer if the log has gaps or transaction markers."""
         return 0 if self.offset is None else self.bounds.end - self.offset
 
 
 def decide(
     row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> RewindDecision:
-    """Return the decision for a partition; ``found`` is the first record at or after the time of a `ToTime`."""
+    """Return the offset at which the replay of a partition begins.
+
+    found: for a `ToTime`, the first record at or after its time; None if there is none. past_end: what to use then: no
+    offset (``skip``) or the log end offset (otherwise).
+    """
     match target:
         case ToTime(moment=moment):
             return _at_time(row, bounds, moment, found, past_end)
@@ -83,9 +97,9 @@ def decide(
 
 
 def rewound(decision: RewindDecision, target: RewindTo) -> Row:
-    """Return the row of a decision, without a group and without a source group.
+    """Return the snapshot row with the decided offset, without a group and without a source group.
 
-    Only an unchanged committed offset keeps its leader epoch and metadata, because they belong to that offset.
+    Leader epoch and metadata are kept only if the committed offset is unchanged, because they belong to that offset.
     """
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
     return structs.replace(
@@ -111,10 +125,11 @@ def decide_all(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> list[RewindDecision]:
-    """Return the decision for every row.
+    """Return, for the partition of every row, the offset at which its replay begins.
 
-    Raises `Refused` with ``past_end`` "fail" where a partition has records, but none at or after the time; with
-    ``strict`` where the log no longer has, or never had, what was asked for, or where no offset is committed.
+    found: for a `ToTime`, each partition's first record at or after its time. Raises `Refused` if ``past_end`` is
+    ``fail`` and a partition has records, but none at or after the time; or if ``strict`` is true and an offset is
+    outside the log, the log no longer goes back to the time, or no offset is committed.
     """
     decisions = [
         decide(row, bounds[row.topic_partition], target, found.get(row.topic_partition), past_end) for row in rows
@@ -137,7 +152,8 @@ def _at_time(
         if past_end == "skip":
             return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.SKIPPED, detail=detail)
         return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.PAST_END, detail=detail)
-    # The log end was read before the search: records produced in between must not be skipped.
+    # The log end offset was read before the lookup by time, which may have found a later record. The lower offset is
+    # used, so that no record produced in between is skipped.
     offset = min(found.offset, bounds.end)
     if offset <= bounds.start and bounds.start > 0 and found.timestamp > moment:
         missing = span_in_words(timedelta(milliseconds=found.timestamp - moment))

@@ -1,46 +1,47 @@
-"""The targets of a rewind, as the user asks for them."""
+"""The targets of a rewind: which offset the user wants in each partition."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# What a partition without a record at or after the time gets: the log end offset, no offset, or an error.
+# What a partition gets if it has no record at or after the time of a `ToTime`: the log end offset, no offset, or an
+# error.
 PastEnd = Literal["end", "skip", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """The first record at or after a moment, in milliseconds since 1970."""
+    """Rewind to the first record at or after a moment, in milliseconds since 1970."""
 
     moment: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """The log start offset: the first record that is still there."""
+    """Rewind to the log start offset: the first record that is still in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToLatest:
-    """The log end offset."""
+    """Set the log end offset, so that no record is replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
-    """The committed offset, unchanged."""
+    """Keep the committed offset of the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """The committed offset plus ``offsets``, which may be negative."""
+    """Set the committed offset of the snapshot plus ``offsets``, which may be negative."""
 
     offsets: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """The same offset in every partition."""
+    """Set the same offset in every partition."""
 
     offset: int
 

@@ -22,7 +22,7 @@ class TopicPattern:
     """A pattern for whole topic names: a glob (``payments.*``, or a plain name) or a regular expression.
 
     Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
-    length of a name, so that a pattern in a pull request can't hang its review. Raises `InvalidInput` for an empty
+    length of a name, so that no pattern from a pull request can hang a CI job. Raises `InvalidInput` for an empty
     pattern, or a regular expression that RE2 does not accept.
     """
 
@@ -57,7 +57,7 @@ class TopicPattern:
 
         names = pa.array(topics, pa.string())
         try:
-            pc.match_substring_regex(names, self.pattern)  # without the parentheses, since "a)|(b" must be refused
+            pc.match_substring_regex(names, self.pattern)  # first without the added parentheses: "a)|(b" is refused
             found = pc.match_substring_regex(names, rf"\A(?:{self.pattern})\z")
         except pa.ArrowInvalid as error:
             reason = str(error).removeprefix("Invalid regular expression: ")
@@ -70,7 +70,7 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The rows to keep. An empty field restricts nothing.
+    """The rows of a snapshot to keep: those that match all fields. An empty field restricts nothing.
 
     Every pattern and every group must match something; a range of partitions need not.
     """
@@ -82,7 +82,10 @@ class Selection:
 
 
 def select(snapshot: Snapshot, selection: Selection) -> Snapshot:
-    """Return the selected rows. Raises `InvalidInput` for a pattern or group without a match, or if no row is left."""
+    """Return the rows of a snapshot that the selection keeps.
+
+    Raises `InvalidInput` for a pattern or group without a match, or if no row is left.
+    """
     missing = sorted(set(selection.groups) - {group for group in snapshot.groups() if group is not None})
     if missing:
         raise InvalidInput(f"no group {some(missing)} in the file; it has {_names(snapshot.groups())}")
@@ -117,7 +120,7 @@ def matching_topics(
 
 
 def parse_partitions(text: str) -> range:
-    """Return the partitions of a number (``7``) or a range (``3-5``, both ends included). Raises `UsageError`."""
+    """Parse a partition number (``7``) or a range (``3-5``, both ends included). Raises `UsageError`."""
     match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or last > _MOST_PARTITIONS:

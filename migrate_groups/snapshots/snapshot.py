@@ -1,4 +1,4 @@
-"""The table that every verb takes or returns: groups' committed offsets at one moment, with log start and end offsets.
+"""The snapshot: a table of groups' committed offsets at one moment, with log start and log end offsets.
 
 It has one row for every partition of every topic that a group has a commit, an assignment or a subscription for. It is
 columnar (pyarrow), because a snapshot may have a million rows.
@@ -45,9 +45,10 @@ _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascendi
 class Row(PartitionValue, frozen=True, kw_only=False):
     """One row of a snapshot. Its fields are the columns of `SCHEMA`, in the same order, and `OLDEST_UNCONSUMED`.
 
-    offset: the committed offset, None where there is none. group: None for offsets that have no group yet.
-    source_group: the group that hands over the offset; None: the offset is set without a source group.
-    oldest_unconsumed_at: None where no record is left to read, no offset is committed, or the time was not requested.
+    group: the group that has the offset or is to get it; None if it is not named yet. source_group: the group that
+    hands over the offset to ``group``; None if there is none. offset: the committed offset; None: no committed offset.
+    oldest_unconsumed_at: the timestamp of the partition's oldest unread record; None if no record is unread, no offset
+    is committed, or the time was not requested.
     """
 
     cluster_id: str | None
@@ -68,19 +69,19 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that the row is about."""
+        """The topic and the partition number as one value."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def committed(self) -> CommittedOffset | None:
-        """The whole committed offset; None where there is none."""
+        """The committed offset with leader epoch and metadata; None: no committed offset."""
         if self.offset is None:
             return None
         return CommittedOffset(offset=self.offset, leader_epoch=self.leader_epoch, metadata=self.metadata)
 
     @property
     def lag(self) -> int | None:
-        """The log end offset minus the committed offset; None where either is unknown: no commit is not lag 0."""
+        """The log end offset minus the committed offset; None if either is not known: no commit is not lag 0."""
         if self.offset is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.offset
@@ -97,7 +98,8 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 class Snapshot:
     """A table with the columns of `SCHEMA`, sorted by group, topic, partition and ``taken_at``.
 
-    It has the column `OLDEST_UNCONSUMED` where that was requested. Snapshots of several moments in one are a history.
+    It also has the column `OLDEST_UNCONSUMED` if that was requested. A table with snapshots of several moments is a
+    history.
     """
 
     table: pa.Table
@@ -106,7 +108,7 @@ class Snapshot:
     def of(table: pa.Table) -> Snapshot:
         """Return a snapshot of a table with `SCHEMA`'s columns and types.
 
-        Raises `InvalidInput` where two rows have the same cluster, moment, group, source group, topic and partition.
+        Raises `InvalidInput` if two rows have the same cluster, moment, group, source group, topic and partition.
         """
         asked = OLDEST_UNCONSUMED.name in table.column_names
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
@@ -166,7 +168,10 @@ class Snapshot:
         return Snapshot.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> Snapshot:
-        """Return the rows, which are of one group at one moment, with this group and source group instead."""
+        """Return the rows with this group and source group instead of their own.
+
+        All rows must be of one group at one moment, because they are neither sorted nor checked for duplicates again.
+        """
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
             values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
@@ -207,7 +212,7 @@ class Snapshot:
         raise InvalidInput(f"{some(names)} {complaint}")
 
     def _neighbours_agree(self, names: list[str]) -> bool:
-        """Return whether any two adjacent rows are equal in these columns, by which the rows are sorted."""
+        """Return whether two adjacent rows are equal in these columns. If not, the sorted rows have no duplicates."""
         agree = pa.scalar(len(self) > 1)
         for name in names:
             column = self.table[name].combine_chunks()

@@ -1,4 +1,4 @@
-"""The split: which topic goes to which target group, and the proof that every topic goes to exactly one place."""
+"""The split: which topic goes to which target group, and the proof that every topic goes to one or stays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SplitTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitSpec:
-    """The content of a split file.
+    """The content of a split file: the source group, and which target group takes over which of its topics.
 
     stay: patterns of the topics that are left with the source group on purpose. fan_out: a topic may go to several
     target groups, each of which then processes every record once. Raises `InvalidInput` for a name that is empty, not
@@ -65,10 +65,10 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The place of every topic of the source group.
+    """Where each topic of the source group goes.
 
-    targets: topics by target group. stay: topics left with the source group. expansions: the target group (None:
-    ``stay``), the pattern and the topics that it matched, for each pattern.
+    targets: topics by target group. stay: topics left with the source group. expansions: for each pattern, its target
+    group (None: ``stay``), the pattern, and the topics that it matched.
     """
 
     targets: Mapping[str, tuple[str, ...]]
@@ -77,7 +77,7 @@ class Coverage:
 
 
 def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
-    """Return the place of every topic, and prove that each goes to exactly one target group or stays.
+    """Return which target group each topic goes to, or that it stays, after a check that no topic is forgotten.
 
     Raises `InvalidInput` naming the topics that go nowhere or, without ``fan_out``, to several target groups, the
     topics that go to a target group and stay, and each pattern that matches no topic.
@@ -119,11 +119,11 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 
 
 def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
-    """Return the source group's rows under their target groups with ``source_group`` set, and the place of each topic.
+    """Return the source group's rows under their target groups, and which target group each topic goes to.
 
-    Rows that stay, and rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are
-    split, and get no source group. Raises `InvalidInput` as `cover`, and where the source group is not in the snapshot,
-    the rows have been split before, or they are a history.
+    Each row gets ``source_group``. Rows of topics that stay, and rows of other groups, are left out. If no row has a
+    group yet (after a rewind), all rows are split, and get no source group. Raises `InvalidInput` as `cover` does, and
+    if the source group is not in the snapshot, the rows have been split before, or they are of several moments.
     """
     of_nobody = snapshot.groups() == [None]
     source = (snapshot if of_nobody else snapshot.keep({"group": [spec.source]})).at_one_moment()

@@ -82,10 +82,10 @@ def parse_zone(name: str) -> zoneinfo.ZoneInfo:
 
 
 def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
-    """Return the milliseconds since 1970 of a time in RFC 3339, or in such milliseconds.
+    """Parse a time in RFC 3339, or in milliseconds since 1970, and return it in milliseconds since 1970.
 
     ``zone``: the time zone of a time without a UTC offset. A fraction of a millisecond is rounded up, so that no record
-    before the time is at or after the result. Raises `UsageError`, also for a time after ``now``, and for a local time
+    before the given time is replayed. Raises `UsageError`, also for a time after ``now``, and for a local time
     that a clock change repeats or skips.
     """
     moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
@@ -154,7 +154,10 @@ def _since_1970(moment: int, complaint: str) -> int:
 
 
 def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
-    """Return a local time in its time zone. Raises `UsageError` without a zone, or if the time is not unique in it."""
+    """Return a local time with its time zone.
+
+    Raises `UsageError` if there is no zone, or if a clock change in the zone repeats or skips the time.
+    """
     text = local.isoformat()
     if zone is None:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""The Spark jobs behind reconcile and audit: DataFrame to DataFrame functions with a thin job on top."""
+"""The Spark jobs behind reconcile, audit and history: functions from DataFrame to DataFrame, and a job for each."""

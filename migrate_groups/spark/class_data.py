@@ -29,7 +29,7 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """When this process exits, wait until the JVM has written the archive (some 10 s, once), and rename it.
+        """Keep the archive that the JVM writes at its exit: wait for it when this process exits (some 10 s, once).
 
         The JVM exits when its stdin is closed. Errors are ignored, because the archive only saves time.
         """
@@ -37,7 +37,7 @@ class ClassData:
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Leave an empty file, which marks a failed attempt, so that later starts make no further attempt."""
+        """Put an empty file in the archive's place, which tells later starts that an attempt to make it has failed."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()
@@ -60,7 +60,7 @@ class ClassData:
 
 
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
-    """Return the archive in ``folder`` for this Java and this PySpark's jars; None if the folder can't be written.
+    """Return the archive in ``folder`` for this Java and these jars of PySpark; None if the folder can't be written.
 
     The file name is a hash of both paths and modification times. A JVM ignores an archive that does not fit it.
     Incomplete archives in the folder are deleted.

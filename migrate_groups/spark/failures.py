@@ -1,7 +1,8 @@
-"""Turn a failure of Spark into one line. If an input caused it, `InvalidInput` names the file and the line.
+"""Turn a failure of Spark into a one-line error. If an input caused it, `InvalidInput` names the file and the line.
 
-A job checks its rows with ``raise_error``. Its message is a sentence, or a JSON object (`PROBLEM_FIELDS`) if a cell of
-a file is wrong. Spark knows the file but not the line, so `first_lines` looks for it in a file on this machine.
+A job checks its rows with Spark's ``raise_error``. The message is a sentence, or a JSON object (`PROBLEM_FIELDS`) if a
+cell of an input file is wrong. Spark knows the file but not the line, so `first_lines` looks for the cell in the file,
+if the file is on this machine.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 @contextmanager
 def readable_failures(path: str | None = None) -> Iterator[None]:
-    """Raise a failure of Spark within the block as one of our errors, in one line; other exceptions pass unchanged.
+    """Turn a failure of Spark in the block into an error of this package, in one line; let other exceptions pass.
 
-    path: the path that the block reads or writes. Any failure is blamed on it, unless Spark's Java process has ended.
+    path: the path that the block reads or writes. A failure that names no other cause is blamed on it, unless Spark's
+    Java process has ended.
 
     Raises:
         InvalidInput: an input file, the path or a full disk caused the failure.
@@ -80,7 +82,7 @@ def local_file(uri: str) -> Path | None:
 
 
 def shown(uri: str) -> str:
-    """Return a file's URI as a person writes it: a local file as its path."""
+    """Return a file's URI as people write it: a ``file:`` URI as its path, any other URI unchanged."""
     return str(local_file(uri) or uri)
 
 

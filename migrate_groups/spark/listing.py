@@ -1,4 +1,4 @@
-"""List the files that a path stands for. Each is read or refused, because Spark skips some files silently."""
+"""List the files that Spark reads for a path; raise an error for a snapshot file that Spark would skip silently."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
     """Return, as URIs, the files that Spark reads from ``location``, which is ``path`` as Spark takes it.
 
     Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a file of `KINDS` because its
-    name or a folder's name begins with ``_`` or ``.``. Skipped files are only found on this machine, because elsewhere
-    only Spark lists files.
+    name or a folder's name begins with ``_`` or ``.``. Skipped files are only found on this machine, because in
+    other file systems only Spark lists files.
     """
     with readable_failures(path):
         files = spark.read.text(location, recursiveFileLookup=True).inputFiles()

@@ -1,4 +1,4 @@
-"""Spark sessions: a quiet one on this machine, or the one that spark-submit has started."""
+"""Spark sessions: one on this machine, which prints nothing, or the one that spark-submit has started."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 APP_NAME = "migrate-groups"
 
 SMALL = 500_000
-"""A job over fewer rows is small: Spark's start takes most of its time."""
+"""A job over fewer rows than this is small: Spark's start takes most of its time."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM options for a small job: they save more time in compiling than the slower code costs."""
+"""JVM options for a small job: less compilation, which saves more time than the slower code costs."""
 
 _SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
@@ -37,7 +37,7 @@ _SMALL_JOB = {
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Java does not compile a method of more bytes, so such a stage would take three times as long
+    # Java does not compile a method of more bytes. A stage with such a method would take three times as long
     # (docs/kafka-behaviour.md#other-libraries).
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
@@ -55,8 +55,8 @@ def local_session(
     """Return a session on all cores of this machine, which listens on loopback only and leaves no files behind.
 
     The JVM's stdout and stderr, its banner included, go to an unnamed temporary file, so that a terminal shows only our
-    own lines. If this process has an active session already, that session is returned, with the SQL settings that
-    results depend on.
+    own lines. If this process has an active session already, that session is returned, with the SQL settings on which
+    results depend (ANSI mode, UTC).
 
     Args:
         small: for a job of few rows (`SMALL`), which then takes half the time.
@@ -74,7 +74,7 @@ def local_session(
         raise MissingDependency(_NEEDS_PYSPARK) from None
     with _readable_start():
         if SparkSession.getActiveSession() is None:
-            # Otherwise Spark resolves the host's name even with spark.driver.host, slowly if there is no DNS server.
+            # By default Spark resolves the host's name even with spark.driver.host, slowly without a DNS server.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
             jvm_options = QUICK_START if small else ""
@@ -96,7 +96,7 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def beside(active: SparkSession) -> Iterator[SparkSession]:
-    """Yield a further session on the same Spark, with the settings that results depend on.
+    """Yield a new session of the active session's Spark application, with the settings on which results depend.
 
     The active session keeps its settings and views, keeps running, and is the active session again afterwards.
     """
@@ -112,7 +112,7 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
 def submitted_session() -> SparkSession:
     """Return the session that spark-submit (or Spark Connect) provides, whatever its master is.
 
-    It gets the settings that results depend on.
+    The session gets the SQL settings on which results depend (ANSI mode, UTC).
 
     Raises:
         MissingDependency: PySpark is missing.
@@ -138,7 +138,7 @@ def _local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # Otherwise PySpark records the line of Python behind every column: half of the time that planning takes Python.
+        # By default PySpark records the line of Python behind every column: half of Python's time for planning.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution merges small partitions
         "spark.sql.catalogImplementation": "in-memory",

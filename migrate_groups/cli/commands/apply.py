@@ -126,7 +126,7 @@ def apply(
 def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:
     """Return the path of the receipt: ``--receipt``, or beside the file, with the groups of ``--to-group`` in its name.
 
-    Returns None for stdin without ``--receipt``. A dry run does without a receipt then.
+    Returns None for stdin without ``--receipt``. A dry run then works without a receipt.
     """
     if named is not None:
         return named

@@ -125,7 +125,10 @@ def _asked(
 
 
 def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
-    """Raise `Undetermined` if a run left no fence, because its writes may lie before the first fence."""
+    """Raise `Undetermined` if a run of this migration left no fence (the log end offsets just before its snapshot).
+
+    The records of that run's own writes may lie before the first fence that is known.
+    """
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(
@@ -135,10 +138,11 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
 
 
 def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
-    """Return each group, its partition of the offsets topic, and the fence: the offset from which its records count.
+    """Return each group, its partition of ``__consumer_offsets``, and its fence: the offset in that partition's log.
 
-    For a source group it is the last run's fence, because that run read its offsets again. For a target group it is the
-    first run's fence, because each run may have written to it.
+    The group's records from this offset on are judged. A source group has the fence of the last run, because that run
+    read its committed offsets again. A target group has the fence of the first run, because each run may have written
+    to it.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -176,7 +180,7 @@ def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path
 
 
 def _fenced(groups: list[Group]) -> dict[int, int]:
-    """Return the partitions of the log that hold these groups, each with the lowest fence of its groups."""
+    """Return the partitions of ``__consumer_offsets`` that hold these groups, each with its groups' lowest fence."""
     starts: dict[int, int] = {}
     for _, number, fence in groups:
         starts[number] = min(fence, starts.get(number, fence))
@@ -189,7 +193,8 @@ def _open_log(
 ) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield readers of the cluster and of its offsets topic.
 
-    Raises `UsageError` if it is another cluster, `Undetermined` if the topic has another number of partitions now.
+    Raises `UsageError` if the cluster has another id, `Undetermined` if the offsets topic no longer has this number of
+    partitions.
     """
     with open_offsets_topic(connection) as (reader, topic):
         if reader.cluster_id() != cluster_id:
@@ -214,7 +219,10 @@ def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
 
 
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
-    """Return the rows of `spark.offsets_topic.audit.HANDED_OVER`."""
+    """Return the partitions that were handed over, with their offsets before and after the write.
+
+    They are rows of `spark.offsets_topic.audit.HANDED_OVER`.
+    """
     return [
         (
             change.source_group,

@@ -28,7 +28,11 @@ _TABLE, _PAGE = "history.parquet", "history.html"
 
 
 class HistoryRequest(NamedTuple):
-    """The groups of the history (empty: all), the time between its moments, and the folders for log and outcome."""
+    """The request for a history of lag and commits.
+
+    groups: the consumer groups; empty: all. every: the time between two points of the history. log: the folder with the
+    copied log of ``__consumer_offsets``. out: the new folder for the table and the page.
+    """
 
     groups: list[str]
     every: timedelta
@@ -37,7 +41,7 @@ class HistoryRequest(NamedTuple):
 
 
 def write_history(connection: Connection, asked: HistoryRequest, output_format: Literal["table", "json"]) -> None:
-    """Extend the landed log up to now, write table and page to a new folder, and show the groups."""
+    """Copy the log of ``__consumer_offsets`` up to now, write table and page to a new folder, and show the groups."""
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
 

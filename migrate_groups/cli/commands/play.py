@@ -56,7 +56,7 @@ def sandbox(
     from migrate_groups.sandbox.broker import start_sandbox
 
     talk(f"starting Kafka {jars.version} (the very first start takes some seconds more)")
-    # Ctrl-C is the way to stop this server, so from here on it is not a failure.
+    # Ctrl-C is the way to stop the sandbox, so from here on an interrupt is not a failure.
     with start_sandbox(jars, java=java, brokers=brokers) as kafka, suppress(KeyboardInterrupt):
         for node in kafka.nodes if brokers > 1 else ():
             talk(f"broker {node.node_id} is {node.bootstrap_servers}, process {node.pid}")
@@ -69,7 +69,11 @@ def sandbox(
 
 
 def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[KafkaJars, Java]:
-    """Return Kafka's jars and a Java for them; fetch the jars, with visible progress, if this user has none yet."""
+    """Return Kafka's jars and a Java that runs them.
+
+    The jars are those of the Kafka distribution in ``home``, if given. Otherwise they come from this user's cache, and
+    are fetched first, with visible progress, if it lacks this version.
+    """
     from migrate_groups.sandbox.jars import fetch_jars, jars_of_distribution, user_cache
     from migrate_groups.sandbox.java import find_java
 
@@ -113,7 +117,7 @@ def demo(
 
 
 def _empty_folder(folder: Path) -> None:
-    """Make a new folder; replace one that an earlier demo made. Raises `UsageError` if any other exists."""
+    """Make a new folder; replace it if an earlier demo made it. Raises `UsageError` if any other folder is there."""
     marker = folder / "made-by-migrate-groups-demo"
     if folder.exists() and not marker.exists():
         raise UsageError(f"{folder} exists and is not an earlier demo's; name another folder with --output")

@@ -1,4 +1,4 @@
-"""The command that sets a replay's offsets: rewind."""
+"""The command that computes the offsets at which a replay begins: rewind."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` unless FILE, --group or --topic alone gives the partitions, with what the target needs."""
+    """Raise `UsageError` unless exactly one source names the partitions: FILE, --group or, without both, --topic.
+
+    The targets --shift-by and --to-current need committed offsets, which --topic alone does not have.
+    """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
     if group is not None:
@@ -163,7 +166,7 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Print how a time was understood, in UTC and in the zone."""
+    """Print the time to which a rewind by time goes, in UTC and in the time zone."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")

@@ -111,7 +111,7 @@ def export(file: options.InputFile, *, output: options.CsvOutput, force: options
 
 
 def _as_flags(reviewed: WriteOptions) -> str:
-    """Return advice on how to pass the options that are not defaults to `apply`."""
+    """Return advice on how to pass a split spec's write options to `apply`, where they are not the defaults."""
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
     advice, flags = [], []
@@ -129,7 +129,7 @@ def _as_flags(reviewed: WriteOptions) -> str:
 def _spec(
     path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]
 ) -> tuple[SplitSpec, WriteOptions]:
-    """Return the split, and the write options of the spec; the defaults without a spec."""
+    """Return the split from ``--spec`` or ``--to``, and the write options of the spec; with ``--to`` the defaults."""
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.selection import TopicPattern
     from migrate_groups.snapshots.split import SplitSpec, SplitTarget

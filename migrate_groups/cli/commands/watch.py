@@ -1,4 +1,4 @@
-"""Commands that end a replay: watch, delete."""
+"""Commands for the end of a replay: watch, delete."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def delete(
         if not yes:
             if not confirm(f"Delete group {group}?"):
                 raise Refused("the answer was no; nothing was deleted")
-            what_would_go(writer, group, SystemClock())  # a member may have joined during the question
+            what_would_go(writer, group, SystemClock())  # a member may have joined since the first check
         person.writing(f"group {group} may be gone: migrate-groups describe {shlex.quote(group)} tells")
         delete_group(writer, group)
     show(f"deleted: {group}")

@@ -109,9 +109,9 @@ def delete_offsets(
 def _go(
     receipt: Path, verb: Verb, connection: Connection, *, dry_run: bool, yes: bool, wait: float = 0.0
 ) -> Receipt | None:
-    """Show the plan of a verb, and carry it out unless it is a dry run.
+    """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    Returns the receipt with the execution; None if nothing was written.
+    Returns the receipt with the new execution; None if nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

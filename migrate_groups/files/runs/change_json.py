@@ -1,4 +1,4 @@
-"""One change of a plan as JSON: one line in the file of a plan or a receipt."""
+"""The change of one partition's committed offset as JSON: one line in the file of a plan or a receipt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class CommittedJson(Strict, frozen=True):
-    """A committed offset. A field that holds one is null if the group has no committed offset."""
+    """A committed offset with its leader epoch and metadata. The file has null instead if a group has none."""
 
     offset: Int64
     leader_epoch: Int32 | None
@@ -25,7 +25,10 @@ class CommittedJson(Strict, frozen=True):
 
 
 class ChangeJson(Strict, frozen=True):
-    """A change. ``action`` follows from ``before`` and ``after``; it is there for people who read the file."""
+    """The change of one partition, with the fields of `Change`.
+
+    ``action`` is written only for people who read the file: loading computes it from ``before`` and ``after``.
+    """
 
     action: Action
     source_group: Name | None

@@ -1,4 +1,4 @@
-"""Find the files that a reconciliation compares: those that are named, or those of a run directory."""
+"""Find the snapshots that `reconcile` compares: files named on the command line, or the files of a run directory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.snapshot import Row
 
-# Lower bounds of the size of a row (measured: 13 bytes in Parquet, 116 in CSV), so that `rows` errs on the high side.
+# Lower bounds of the size of a row (measured: 13 bytes in Parquet, 116 in CSV), so that
+# `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The paths of both sides.
+    """The snapshots that are compared: their paths.
 
-    planned: the offsets that the plan set where the source group had no committed offset, as rows of
-    `spark.reconciliation.reconcile.PLANNED`.
+    before: the source group's committed offsets, under their target groups. after: the target groups' committed
+    offsets. planned: the offsets that the plan set in partitions without a committed offset of the source group, as
+    rows of `spark.reconciliation.reconcile.PLANNED`.
     """
 
     before: Sequence[str]
@@ -34,7 +36,7 @@ class Compared:
 
     @property
     def rows(self) -> float:
-        """An estimate of the number of rows, on the high side; infinite for a folder, a glob or a remote file."""
+        """An estimate of the number of rows, rather too high; infinite for a folder, a glob or a remote file."""
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
             return math.inf
@@ -42,12 +44,15 @@ class Compared:
 
 
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
-    """Return what to compare. ``before`` may be one run directory, which has both sides and the split.
+    """Return the snapshots to compare: those at the paths ``before`` and ``after``, or those of a run directory.
 
-    has_spec: a split spec was given.
+    If ``before`` is one run directory, its snapshots are compared. Paths in ``after`` then replace its own snapshot of
+    the target groups. has_spec: whether the command got a split spec.
 
-    Raises `UsageError` if a side is missing, or if another BEFORE or a spec is given with a run directory;
-    `InvalidInput` if the directory is damaged or incomplete; `Refused` and `Undetermined` as `Receipt.to_judge`.
+    Raises `UsageError` if BEFORE or AFTER is missing, or if a second BEFORE or a spec is given with a run directory;
+    `InvalidInput` if the run directory is damaged or has no snapshot of the target groups; `Undetermined` if its
+    receipt has an unfinished write; `Refused` if nothing was handed over, or if a partition was rolled back or handed
+    back.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):

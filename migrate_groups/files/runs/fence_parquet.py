@@ -1,4 +1,7 @@
-"""Fences as Parquet: for each run one row per partition of ``__consumer_offsets``, the latest run last."""
+"""Fences as Parquet. A fence is the log end offset of each partition of ``__consumer_offsets`` just before a snapshot.
+
+The file has one row for each run and partition, the latest run last.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, the earliest first; an empty list if there is no file. Raises `InvalidInput`."""
+    """Return the fences in a file, the earliest first; an empty list if there is no file.
+
+    Raises `InvalidInput` if the file is damaged or has other columns.
+    """
     if status(path) is None:
         return []
     table = read_table(read_bytes(path), str(path))
@@ -37,7 +43,7 @@ def load(path: Path) -> list[Fence]:
 
 
 def save(fences: list[Fence], path: Path) -> None:
-    """Write the fences to a file, which is replaced if it exists. Raises `InvalidInput`."""
+    """Write the fences to a file, which is replaced if it exists. Raises `InvalidInput` if it can't be written."""
     rows = [(fence.cluster_id, fence.taken_at, *end) for fence in fences for end in sorted(fence.ends.items())]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

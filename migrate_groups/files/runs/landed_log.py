@@ -1,7 +1,8 @@
-"""The landed log: raw records of ``__consumer_offsets`` as Parquet files in a folder, to which later runs add files.
+"""The landed log: raw records of ``__consumer_offsets``, copied to Parquet files in a folder. Later runs add files.
 
-The metadata of each file holds the start and end offsets of all files up to it. No other file records them, so they
-can't disagree with the records, and the run after a killed one resumes after the last file.
+The metadata of each file says for each partition from which offset and up to which offset the log has been copied so
+far. No other file says this, so it can't disagree with the records. After a run was killed, the next run resumes after
+the last file.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ _METADATA = b"migrate-groups"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedLog:
-    """The content of a folder: for each partition of one cluster's offsets topic the start and end offset it holds."""
+    """The landed log in a folder: the copied part of one cluster's ``__consumer_offsets``.
+
+    starts, ends: by partition, the first offset of the copied part, and the first offset after it. files: how many
+    files the log has.
+    """
 
     folder: Path
     cluster_id: str
@@ -46,9 +51,10 @@ class LandedLog:
 
     @staticmethod
     def opened(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> LandedLog:
-        """Return the log in a folder, with these partitions and start offsets. Make the folder if it does not exist.
+        """Return the landed log in a folder, with these partitions and their start offsets added.
 
-        Raises `InvalidInput` if the log there has another start offset for one of the partitions, and as `kept`.
+        Makes the folder if it does not exist. Raises `InvalidInput` if the log has one of the partitions with another
+        start offset, and in the cases of `kept`.
         """
         found = LandedLog.kept(folder, cluster_id)
         for number, start in starts.items():
@@ -58,7 +64,7 @@ class LandedLog:
 
     @staticmethod
     def kept(folder: Path, cluster_id: str) -> LandedLog:
-        """Return the log in a folder. Make the folder if it does not exist; the log is then empty.
+        """Return the landed log in a folder. Make the folder if it does not exist; the log is then empty.
 
         Raises `InvalidInput` if a Parquet file there can't be read or is not part of a landed log, if the log is of
         another cluster, or if the folder can't be used.
@@ -76,11 +82,11 @@ class LandedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_more(self, starts: Mapping[int, int]) -> LandedLog:
-        """Return the log with further partitions that start at these offsets; partitions that it has already stay."""
+        """Return the log with these partitions and start offsets added. Partitions that it has already are kept."""
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> LandedLog:
-        """Write these rows of `SCHEMA` to one more file, and return the log with these new end offsets."""
+        """Write records (rows of `SCHEMA`) to one more file, and return the log with these end offsets by partition."""
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
         state = {
             "cluster_id": self.cluster_id,

@@ -18,7 +18,7 @@ SCHEMA = pa.schema(
         pa.field("log_end_offset", pa.int64()),
     ]
 )
-"""The columns of `spark.offsets_topic.history.LOG_ENDS`."""
+"""The log end offset of a partition at a time; null: not known. Spark reads it as `history.LOG_ENDS`."""
 
 _ROWS = 100_000
 

@@ -1,4 +1,4 @@
-"""Plans as JSON: the plan that a reviewer approves, with the rows from which it can be made again."""
+"""Plans as JSON: the plan that a reviewer approves, and the snapshot rows from which it can be made again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A saved plan, and the rows that it was made from. Each row names the target group."""
+    """A saved plan, and the snapshot rows that it was made from; in each row ``group`` is the target group."""
 
     plan: Plan
     rows: Snapshot
@@ -38,7 +38,7 @@ class _Check(strict_json.Strict, frozen=True):
 
 
 def _row_type() -> type[msgspec.Struct]:
-    """Return the type of a row: an object with the columns of a snapshot, in which ``group`` is never null."""
+    """Return the type of a row in a plan file: an object with the columns of a snapshot; ``group`` is never null."""
     kinds: dict[Kind, Any] = {
         Kind.NAME: Name,
         Kind.TOPIC: Topic,
@@ -69,7 +69,7 @@ class _Plan(strict_json.Document, frozen=True, kw_only=True):
 
 
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
-    """Return the bytes of the plan's file; ``rows`` are the rows that the plan was made from."""
+    """Return the bytes of the plan's file; ``rows`` are the snapshot rows that the plan was made from."""
     return strict_json.encode(
         _Plan(
             schema=SCHEMA,
@@ -92,7 +92,7 @@ def load(path: Path) -> PlanFile:
 
 
 def read(data: bytes, name: str) -> PlanFile:
-    """Return the plan in these bytes of the file ``name``. Raises as `load`."""
+    """Return the plan in ``data``, the bytes of the file ``name``. Raises as `load`."""
     document = strict_json.decode(data, name, _Plan, SCHEMA, SCHEMA_VERSION)
     plan = Plan(
         cluster_id=document.cluster_id,

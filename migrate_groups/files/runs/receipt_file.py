@@ -16,9 +16,9 @@ from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 
 
 class ReceiptFile:
-    """The record of a run so far, to which one execution is added.
+    """The receipt of a run, and the file that holds it. The current run adds one execution.
 
-    path: None if nothing is saved.
+    path: the file; None: the receipt is not saved. receipt: the executions so far.
     """
 
     def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN) -> None:
@@ -30,19 +30,19 @@ class ReceiptFile:
 
     @property
     def failure(self) -> str:
-        """What could not be saved once the write had begun; empty if all was."""
+        """Which file could not be saved after the write had begun, and why; empty if all files were saved."""
         return self._unsaved or self._other_unsaved
 
     @property
     def told_by(self) -> str:
-        """A sentence for people: where they find how far the write came, or why it could not be saved."""
+        """A sentence for the user: which file says what was written or, after a failure to save it, `failure`."""
         return self.failure or f"{self.path} says what was written; the same command goes on"
 
     def record(self, execution: Execution) -> None:
         """Write the receipt with this execution, whole and fsynced.
 
-        Raises `InvalidInput` if the first record of the execution, before the first request, can't be written. Later
-        errors do not raise, because a write that has begun must be finished; they are noted in ``failure``.
+        Raises `InvalidInput` only if the first call fails, which comes before any offset is sent. A later error is
+        noted in ``failure`` and not raised, because a write that has begun must be finished.
         """
         if execution == self._recorded or self.path is None:
             return
@@ -55,20 +55,22 @@ class ReceiptFile:
                 raise
             self._unsaved = f"the receipt could not be kept: {error}"
         else:
-            self._unsaved = ""  # the file is replaced whole, so it has what an earlier failure left out
+            self._unsaved = ""  # each call writes the whole receipt, so an earlier failure is made good
         self.receipt, self._recorded = receipt, execution
 
     def not_kept(self, error: InvalidInput) -> None:
-        """Note in ``failure`` that another file of a finished write could not be saved."""
+        """Note in ``failure`` that a file other than the receipt could not be saved after the write."""
         self._other_unsaved = f"not all could be kept of it: {error}"
 
 
 @contextmanager
 def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = False) -> Iterator[ReceiptFile]:
-    """Yield the record of a run. Unless ``read_only``, lock it before it is read, until the block ends.
+    """Yield the receipt in a file; it is empty if the file does not exist.
 
-    Raises `InvalidInput` if the file is damaged or can't be written, or if ``must_exist`` is set and it does not exist;
-    `Refused` if another run holds the lock.
+    Unless ``read_only``, the file is locked before it is read and until the block ends.
+
+    Raises `InvalidInput` if the file is damaged or can't be written, or if ``must_exist`` is set and there is no
+    file; `Refused` if another run holds the lock.
     """
     if not read_only:
         check_writable(path, replace=True)

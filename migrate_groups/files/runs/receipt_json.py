@@ -24,7 +24,7 @@ SCHEMA_VERSION = 3
 
 
 class _Deed(strict_json.Strict, frozen=True):
-    """One execution without its entries: each entry refers to its execution by number."""
+    """One execution without its entries (one for each partition). Each entry names its execution by number."""
 
     number: Int32
     verb: Verb
@@ -71,7 +71,7 @@ def load(path: Path) -> Receipt:
 
 
 def read(data: bytes, name: str) -> Receipt:
-    """Return the receipt in these bytes of the file ``name``. Raises as `load`."""
+    """Return the receipt in ``data``, the bytes of the file ``name``. Raises as `load`."""
     document = strict_json.decode(data, name, _Receipt, SCHEMA, SCHEMA_VERSION)
     numbers = [execution.number for execution in document.executions]
     of_entries = [entry.execution for entry in document.entries]

@@ -20,18 +20,19 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
-    """The files of a run.
+    """The directory with the files of a run.
 
-    ``baseline.parquet`` (the source group before it stopped), ``spec.toml``, ``before.parquet`` (the source group after
-    it stopped), ``split.parquet`` (the same rows under their target groups), ``fence.parquet`` (the log end offsets of
-    ``__consumer_offsets`` at that time), ``plan.json``, ``offsets.csv`` (for ``kafka-consumer-groups``),
-    ``receipt.json``, and ``after.parquet`` (the target groups after all was written and read back).
+    ``baseline.parquet`` (a snapshot of the source group, kept while the run waits for it to stop), ``spec.toml``,
+    ``before.parquet`` (a snapshot of the source group after it stopped), ``split.parquet`` (the same rows under their
+    target groups), ``fence.parquet`` (the log end offsets of ``__consumer_offsets`` just before ``before.parquet``),
+    ``plan.json``, ``offsets.csv`` (for ``kafka-consumer-groups``), ``receipt.json``, and ``after.parquet`` (a snapshot
+    of the target groups, if all offsets were written and read back).
     """
 
     folder: Path
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInput` if the folder can't be searched, because no file in it can be read then."""
+        """Raise `InvalidInput` if this user may not search the folder, because no file in it can be read then."""
         status(self.receipt)
 
     @staticmethod
@@ -46,48 +47,52 @@ class RunDir:
 
     @property
     def spec(self) -> Path:
-        """The split spec of the write."""
+        """The path of the split spec that the write was made from."""
         return self.folder / "spec.toml"
 
     @property
     def baseline(self) -> Path:
-        """The snapshot of the source group from before the wait, replaced when the group is first seen stopped."""
+        """The path of the snapshot of the source group from before it stopped.
+
+        It is replaced when the stopped group is seen with committed offsets.
+        """
         return self.folder / "baseline.parquet"
 
     @property
     def before(self) -> Path:
-        """The snapshot of the source group after it stopped."""
+        """The path of the snapshot of the source group after it stopped."""
         return self.folder / "before.parquet"
 
     @property
     def split(self) -> Path:
-        """The rows of `before` under their target groups."""
+        """The path of the snapshot with the rows of `before` under their target groups."""
         return self.folder / "split.parquet"
 
     @property
     def after(self) -> Path:
-        """The snapshot of the target groups right after the write."""
+        """The path of the snapshot of the target groups right after the write."""
         return self.folder / "after.parquet"
 
     @property
     def plan(self) -> Path:
-        """The plan of the write."""
+        """The path of the plan that was written to the cluster."""
         return self.folder / "plan.json"
 
     @property
     def offsets(self) -> Path:
-        """The offsets of the write, as ``kafka-consumer-groups --reset-offsets --from-file`` reads them."""
+        """The path of the written offsets as a CSV file for ``kafka-consumer-groups --reset-offsets --from-file``."""
         return self.folder / "offsets.csv"
 
     @property
     def fence(self) -> Path:
-        """The log end offsets of ``__consumer_offsets`` from just before the snapshot of each run."""
+        """The path of the fences: the log end offsets of ``__consumer_offsets`` just before each run's snapshot."""
         return self.folder / "fence.parquet"
 
     def make(self) -> None:
-        """Make the folder.
+        """Make the folder, if it does not exist.
 
-        Raises `InvalidInput` if it can't be made, or if it contains files of something else that `save` would replace.
+        Raises `InvalidInput` if it can't be made, or if `save` would replace files that no earlier run wrote, or can't
+        replace one.
         """
         self._check_kept()
         try:
@@ -96,10 +101,11 @@ class RunDir:
             raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
 
     def save(self, spec: bytes, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
-        """Save what the write was made from, and the snapshot ``after`` it.
+        """Save the files of a finished write: spec, snapshots, plan and ``offsets.csv``.
 
-        If ``after`` is None, remove the one of an earlier run. ``spec`` is the bytes of the file as they were loaded,
-        because the file may have been edited since.
+        spec: the bytes of the split spec as they were loaded, because the file may have been edited since. before: the
+        snapshot of the source group. rows: its rows under their target groups. after: the snapshot of the target
+        groups; None removes the ``after.parquet`` of an earlier run.
         """
         named = Snapshot.of_rows(rows)
         write_whole(self.spec, lambda file: file.write(spec), replace=True)
@@ -115,18 +121,19 @@ class RunDir:
             tables.save(after, self.after, replace=True)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
-        """Write the baseline, because nothing else holds the committed offsets if they expire during the wait."""
+        """Write `baseline`. If the source group's offsets expire while the run waits, only this file still has them."""
         tables.save(Snapshot.of_rows(rows), self.baseline, replace=True)
 
     def load_baseline(self, group: str) -> Snapshot | None:
-        """Return the baseline of a group that an earlier run left, or None if there is none for this group."""
+        """Return the `baseline` that an earlier run left, or None if there is none or if it is of another group."""
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
     def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
-        """Write the fence of this run, after the fences of the runs that it resumes.
+        """Write the fence of this run: the log end offsets of ``__consumer_offsets``.
 
-        If ``fence`` is None, write no fence at all, because `audit` can't prove the hand-over without this one.
+        resumed: keep the fences of the earlier runs that this run resumes, and append this one. If ``fence`` is None
+        (not known), the file gets no fence at all, because `audit` can't prove the hand-over without this run's fence.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, fence] if fence else [], self.fence)
@@ -143,12 +150,12 @@ class RunDir:
             )
         for path in [*there, self.fence] if self.folder.is_dir() else []:
             check_writable(path, replace=True)
-        # A killed run may leave a fence and no receipt, so only a file that is not a fence is refused.
+        # A killed run may leave a fence and no receipt, so fence.parquet is refused only if its content is no fence.
         fence_parquet.load(self.fence)
 
 
 def _for_kafkas_tool(rows: Snapshot) -> bytes | None:
-    """Return the file for ``kafka-consumer-groups``, or None if a group has a name that the tool can't read from it."""
+    """Return the bytes of ``offsets.csv``, or None if ``kafka-consumer-groups`` can't read a group's name from it."""
     try:
         return reset_csv.to_bytes(rows)[0]
     except InvalidInput:

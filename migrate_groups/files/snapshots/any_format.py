@@ -20,8 +20,8 @@ _PARQUET_MAGIC = b"PAR1"
 def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
     """Return the snapshot in a file, or in ``stream`` if that is given: CSV with a header, Parquet, or a reset file.
 
-    A reset file is the CSV of ``kafka-consumer-groups``, without a header. A file is Parquet by its extension, a stream
-    by its first bytes. Raises `InvalidInput`.
+    A reset file is the CSV of ``kafka-consumer-groups``, without a header. The extension decides whether a file is
+    Parquet, the first bytes decide whether a stream is. Raises `InvalidInput` if the content is not a valid snapshot.
     """
     name = "standard input" if stream else str(path)
     data = stream.read() if stream else read_bytes(path)

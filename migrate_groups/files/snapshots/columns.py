@@ -1,4 +1,4 @@
-"""The columns of a snapshot file, CSV or Parquet, with the rule for each."""
+"""The columns of a snapshot file, CSV or Parquet, and the rule for the values of each column."""
 
 from __future__ import annotations
 

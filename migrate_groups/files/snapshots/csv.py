@@ -15,7 +15,10 @@ from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
 
 
 def is_header(cells: list[str]) -> bool:
-    """Return whether a first row is the header of a snapshot. In a reset file no partition is named ``partition``."""
+    """Return whether the first row of a CSV file is the header of a snapshot.
+
+    A reset file (the CSV of ``kafka-consumer-groups``) has no header: its first row has the number of a partition.
+    """
     return "topic" in cells and "partition" in cells
 
 
@@ -34,7 +37,7 @@ def read(data: bytes, name: str, header: list[str]) -> Snapshot:
 
 
 def write(snapshot: Snapshot, file: BinaryIO) -> None:
-    """Write the snapshot: times as RFC 3339 with ``Z``, texts escaped and guarded as `csv_text.guarded` does."""
+    """Write the snapshot: times as RFC 3339 with ``Z``; `csv_text.guarded` escapes NULs and spreadsheet formulas."""
     table = snapshot.table
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):

@@ -1,8 +1,8 @@
 r"""Read and write CSV strictly: each cell is read as text and validated before it is cast.
 
 pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
-(docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with `csv`, so that the error
-names the line, the column and the expected value.
+(docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with Python's `csv`, so that
+the error names the line, the column and the expected value.
 
 In a file with a header a NUL is *escaped* as ``\u0000``. A cell that a spreadsheet would read as a formula is *guarded*
 by an apostrophe before it. A cell that looks escaped or guarded already is escaped or guarded again, so that reading is
@@ -48,7 +48,9 @@ def first_row(data: bytes, name: str) -> list[str]:
 def read_columns(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool
 ) -> pa.Table:
-    """Return the typed columns of a CSV file; ``present`` names its columns in their order.
+    """Return the typed columns of a CSV file.
+
+    columns: the rule for each column. present: the names of the file's columns, in their order.
 
     Raises `InvalidInput`, which names the line, the column and the expected value.
     """
@@ -86,7 +88,7 @@ def read_columns(
 
 
 def guarded(table: pa.Table) -> pa.Table:
-    """Return the table with NULs escaped and formulas guarded, for a file with a header."""
+    """Return the table for a file with a header: NULs escaped, spreadsheet formulas guarded by an apostrophe."""
     for index, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
             continue
@@ -108,7 +110,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
         for column in table.columns
         if pa.types.is_string(column.type)
     )
-    # "none" where it is enough, because pyarrow's "needed" quotes every text cell of the table.
+    # "none" if no cell needs quotes, because pyarrow's "needed" would quote every text cell of the table.
     options = pa_csv.WriteOptions(include_header=False, quoting_style="needed" if special else "none")
     pa_csv.write_csv(table, file, options)
 
@@ -116,7 +118,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 def _explain(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
-    """Raise `InvalidInput` for the first invalid line or cell; ``reason`` is used if none is found."""
+    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` if each line and cell is valid."""
     for index, (line, cells) in enumerate(_scan(data, name)):
         if has_header and index == 0:
             continue
@@ -132,7 +134,7 @@ def _explain(
 
 
 def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each row with the number of its first line. Raises `InvalidInput`."""
+    """Yield the cells of each row with the number of its first line. Raises `InvalidInput` if the data is not CSV."""
     try:
         decoded = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -25,9 +25,9 @@ _COLUMNS = tuple(_RULES)
 
 
 def read(data: bytes, name: str, columns: int) -> Snapshot:
-    """Return the offsets in a reset file whose first row has this many columns.
+    """Return the offsets in a reset file as a snapshot; ``columns`` is the number of columns in the file's first row.
 
-    The rows have no source group, cluster id or time. Raises `InvalidInput`.
+    The rows have no source group, cluster id or time. Raises `InvalidInput` if the file is not a valid reset file.
     """
     if columns not in (3, 4):
         raise InvalidInput(
@@ -52,14 +52,15 @@ def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
     """Return the bytes of the reset file, and the number of partitions left out because they have no committed offset.
 
     The file has four columns if the snapshot has several groups, otherwise three. Raises `InvalidInput` if only some
-    rows have a group, if the snapshot has a partition of a group at several times, or if the name of one of several
-    groups has a line feed or a NUL.
+    rows have a group, if a partition of a group has rows of several times, or if there are several groups and a group's
+    name has a line feed or a NUL.
     """
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()
     if len(groups) > 1 and None in groups:
         raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
-    # Kafka's tool reads the file line by line, also within quotes. With such a name in the file it applies no row.
+    # Kafka's tool reads the file line by line, also within quotes. If a group's name has a line feed or a NUL, the tool
+    # applies no row of the file.
     broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []
     if broken:
         raise InvalidInput(

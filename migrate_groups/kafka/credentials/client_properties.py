@@ -1,4 +1,4 @@
-"""Parse ``client.properties``, which Kafka's tools take, as Java does, and interpret it for both clients."""
+"""Parse a ``--command-config`` file of Kafka's tools (Java properties), and interpret it for both Python clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-# These values name the behaviour that this package has anyway, so that setting them changes nothing.
+# By property, the values that name what this package does anyway, so that setting them changes nothing.
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 _AS_HERE = {
     "ssl.keystore.type": {"PEM"},
@@ -33,7 +33,7 @@ _AS_HERE = {
         f"{_OAUTH}.DefaultJwtRetriever",
     },
 }
-# These only affect speed, memory, or reading and writing records, so that ignoring them does not change the outcome.
+# Properties that only affect speed, memory, or reading and writing records. Ignoring them does not change the outcome.
 _TUNING = frozenset(
     """
     acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.size buffer.memory check.crcs
@@ -55,13 +55,13 @@ _TUNING = frozenset(
 _SECRET = re.compile(
     r"(sasl\.jaas\.config|\.key|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
 )
-# An error quotes only these values, because a stray backslash may have joined the next line, a secret, to any other.
+# Errors quote only these values, because a backslash at a line's end may have joined a secret to any other value.
 _HARMLESS = frozenset(("GSSAPI", "AWS_MSK_IAM", "SCRAM-SHA-1", "TLS", "JKS", "PKCS12", *_PROTOCOLS, *_LOGIN_MODULES))
 _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
 
 
 class ClientProperties(NamedTuple):
-    """The bootstrap servers and security settings of a properties file, and the keys that are not used here."""
+    """The bootstrap servers and security settings of a properties file, and the keys that this package ignores."""
 
     bootstrap_servers: str
     security: Security
@@ -71,7 +71,8 @@ class ClientProperties(NamedTuple):
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text.
 
-    Raises `InvalidInput`, also if a value contains the next line's property, because of a stray backslash.
+    Raises `InvalidInput` if an escape is malformed, or if a value contains the property of the next line, because of a
+    backslash at the line's end. ``where`` names the text in errors.
     """
     import javaproperties  # imported here because it takes 30 ms
 
@@ -93,7 +94,7 @@ def is_secret(key: str) -> bool:
 
 
 def understand(properties: Mapping[str, str]) -> ClientProperties:
-    """Interpret these properties. Raises `InvalidInput` if one can't be used; no message quotes a secret."""
+    """Return the settings that these properties mean. Raises `InvalidInput`, which never quotes a secret."""
     given = _Given(properties)
     protocol = given.take("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
@@ -106,7 +107,7 @@ def understand(properties: Mapping[str, str]) -> ClientProperties:
 
 
 class _Given:
-    """The given properties; it remembers which of them were not used."""
+    """The properties of a file; it remembers which of them were not used."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -132,7 +133,7 @@ class _Given:
 
 
 def _told(value: str) -> str:
-    """Return a property's value for an error message if it is known to be no secret."""
+    """Return a property's value for an error message; ``something else`` if it may be a secret."""
     return value if value in _HARMLESS else "something else"
 
 
@@ -197,7 +198,7 @@ def _password(mechanism: str, options: _Given) -> Password:
 
 
 def _client_credentials(given: _Given, options: _Given) -> ClientCredentials:
-    """Return the credentials, from their own properties (KIP-1139, Kafka 4.1) or from the JAAS options (KIP-768)."""
+    """Return the OAuth client's id and secret, from properties (KIP-1139, Kafka 4.1) or from JAAS options (KIP-768)."""
     endpoint = given.take("sasl.oauthbearer.token.endpoint.url")
     own = "sasl.oauthbearer.client.credentials"
     client_id = given.take(f"{own}.client.id") or options.take("clientId")

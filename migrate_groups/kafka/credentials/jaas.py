@@ -1,7 +1,7 @@
 """Parse ``sasl.jaas.config``, the login module and its options, as Kafka's Java clients do.
 
-Their class JaasConfig uses a ``java.io.StreamTokenizer``, which reads words, and quoted strings with backslash escapes.
-The escapes of the properties file itself are resolved before that.
+Kafka's JaasConfig uses a ``java.io.StreamTokenizer``, which reads words, and quoted strings with backslash escapes. The
+escapes of the properties file were resolved earlier, when the file was parsed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _options(tokens: list[tuple[str, bool]]) -> dict[str, str]:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each token, and whether it is a sign (``=`` or ``;``). Strings come without quotes and escapes."""
+    """Yield each token, and whether it is a sign (``=`` or ``;``). Strings are unquoted and unescaped."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)

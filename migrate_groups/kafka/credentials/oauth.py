@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 class ClientCredentials:
     """SASL OAUTHBEARER with the client credentials grant: a token server issues tokens (RFC 6749, 4.4; KIP-768).
 
-    trusted: the certificates (PEM) to trust for the token server; None for those of this machine.
+    endpoint: the token server's URL. extensions: SASL extensions to send with each token (KIP-342). trusted: the
+    certificates (PEM) to trust for the token server; None: those that this machine trusts.
     """
 
     mechanism = "OAUTHBEARER"
@@ -23,7 +24,7 @@ class ClientCredentials:
     trusted: str | None = field(default=None, repr=False)
 
     def confluent(self) -> dict[str, str]:
-        """Return librdkafka's properties."""
+        """Return these settings as librdkafka's properties."""
         given = {
             "sasl.oauthbearer.scope": self.scope,
             "sasl.oauthbearer.extensions": ",".join(f"{name}={value}" for name, value in self.extensions.items()),

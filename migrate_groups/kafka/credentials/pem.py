@@ -13,7 +13,7 @@ _KEYTOOL_ONLY = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
 
 
 def certificates(pem: str, where: str) -> str:
-    """Return only the certificates of a PEM text.
+    """Return only the certificates of a PEM text; ``where`` names the text in errors.
 
     Raises `InvalidInput` if there is none, or if one can't be read.
     """
@@ -54,7 +54,7 @@ def read_store(location: str, kind: str) -> str:
     """
     try:
         content = Path(location).read_bytes()
-    except (OSError, ValueError) as error:  # not named: a stray backslash may have joined a secret to it
+    except (OSError, ValueError) as error:  # not quoted: it may contain a secret from the next line
         reason = error.strerror if isinstance(error, OSError) else "that is no name of a file"
         raise InvalidInput(f"ssl.{kind}.location can't be read: {reason}") from error
     if b"-----BEGIN " in content:
@@ -90,6 +90,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a block with line ends, which a properties file removes from a value that spans several lines."""
-    lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon: headers, which keep their lines
+    """Return a PEM block with line ends, because a value of several lines in a properties file loses them."""
+    lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon means headers, whose lines must stay
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

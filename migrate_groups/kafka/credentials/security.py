@@ -15,9 +15,9 @@ from migrate_groups.kafka.credentials.oauth import ClientCredentials
 class Tls:
     """TLS settings. All certificates and keys are PEM texts; the ``repr`` has no secret.
 
-    trusted: the certificates of trusted authorities; None for those of this machine. certificates, key: the client's
-    own certificate chain and private key, for mutual TLS. check_host_name: whether a broker's certificate must match
-    its host name.
+    trusted: the certificates of trusted authorities; None: those that this machine trusts. certificates, key: the
+    client's own certificate chain and private key, for mutual TLS. key_password: decrypts ``key``. check_host_name:
+    whether a broker's certificate must match its host name.
     """
 
     trusted: str | None = field(default=None, repr=False)
@@ -59,7 +59,7 @@ class Tls:
                 raise InvalidInput(f"the keystore's certificate and key can't be used: {reason}") from error
 
     def confluent(self) -> dict[str, str]:
-        """Return librdkafka's properties."""
+        """Return these settings as librdkafka's properties."""
         own = {"ssl.certificate.pem": self.certificates, "ssl.key.pem": self.key, "ssl.key.password": self.key_password}
         given = {name: value for name, value in {"ssl.ca.pem": self.trusted, **own}.items() if value is not None}
         return given | {"ssl.endpoint.identification.algorithm": "https" if self.check_host_name else "none"}
@@ -74,19 +74,19 @@ class Password:
     password: str = field(repr=False)
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return kafka-python's properties."""
+        """Return user name and password as kafka-python's properties."""
         # SCRAM escapes , and = in a name (RFC 5802); librdkafka does that itself, kafka-python 3.0 does not.
         scram = self.mechanism.startswith("SCRAM-")
         name = self.username.replace("=", "=3D").replace(",", "=2C") if scram else self.username
         return {"sasl_plain_username": name, "sasl_plain_password": self.password}
 
     def confluent(self) -> dict[str, str]:
-        """Return librdkafka's properties."""
+        """Return user name and password as librdkafka's properties."""
         return {"sasl.username": self.username, "sasl.password": self.password}
 
     @property
     def principal(self) -> str:
-        """The principal in Kafka's ACLs."""
+        """This user's principal, as Kafka's ACLs name it."""
         return f"User:{self.username}"
 
 
@@ -105,13 +105,13 @@ class Security:
 
     @property
     def principal(self) -> str:
-        """The principal in Kafka's ACLs, or a description if the client can't know it."""
+        """The client's principal as Kafka's ACLs name it, or a description if the client can't know it."""
         if self.login:
             return self.login.principal
         return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return kafka-python's properties. Raises `InvalidInput` if a certificate or the key can't be used."""
+        """Return these settings for kafka-python. Raises `InvalidInput` if a certificate or the key can't be used."""
         properties: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             properties |= {"ssl_context": self.tls.context()}
@@ -126,7 +126,7 @@ class Security:
         return properties
 
     def confluent(self) -> dict[str, str]:
-        """Return librdkafka's properties."""
+        """Return these settings as librdkafka's properties."""
         properties = {"security.protocol": self.protocol}
         if self.tls:
             properties |= self.tls.confluent()

@@ -22,7 +22,7 @@ _FRESH_SECONDS = 30.0  # a token that expires sooner is not used for a new conne
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Fetches a token, and returns it until it is about to expire."""
+    """Returns the same token until it is about to expire, then fetches a new one."""
 
     def __init__(self, credentials: ClientCredentials) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
         self._fresh_until = 0.0
 
     def token(self) -> str:
-        """Return a token. Raises `SaslAuthenticationFailedError` with the token server's reason."""
+        """Return a valid token. Raises `SaslAuthenticationFailedError` with the token server's reason."""
         if time.monotonic() >= self._fresh_until:
             self._token, seconds = _fetch(self._credentials)
             self._fresh_until = time.monotonic() + seconds - _FRESH_SECONDS

@@ -1,4 +1,4 @@
-"""Write offsets from a file to groups: plan, check, ask, plan again right before the write, write, read back."""
+"""Write offsets from a file to groups: plan, check, ask the user, plan again, write, read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from migrate_groups.snapshots.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """The input of a write: rows that name their groups, and options; ``approved`` is a plan that was reviewed."""
+    """The input of `apply`.
+
+    rows: the offsets to write, with the group of each. approved: the plan that was reviewed before, if there is one; it
+    is made again with its own options.
+    """
 
     rows: Snapshot
     options: WriteOptions
@@ -29,10 +33,11 @@ class ApplyRequest:
 
 
 def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the current plan; None if the run is over because its target groups have started. Reads only.
+    """Return the plan from the cluster's current state. Reads only.
 
-    Raises `Refused` if the receipt forbids a hand-over, or if the approved plan is stale; `UsageError` if the receipt
-    is of another migration; the errors of `is_over`; and the errors of `GroupReader`.
+    None if the run has handed over these rows already and its target groups have started. Raises `Refused` if the
+    receipt forbids a hand-over, or if partitions have changed since the approved plan was made; `UsageError` if the
+    receipt is of another migration; the errors of `is_over`; and the errors of `GroupReader`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
@@ -46,7 +51,7 @@ def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFil
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write the offsets and return the execution; None if the run is over.
+    """Write the offsets and return the execution; None if the target groups have got them already and have started.
 
     Raises the errors of `plan_application`, `agree` and `plan_at_the_write`; nothing is written then.
     """

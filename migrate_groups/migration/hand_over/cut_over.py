@@ -1,4 +1,4 @@
-"""The steps of a cut-over before the write: provisional plan, wait for the stop, final reading and final plan."""
+"""The steps before the write: provisional plan, wait for the source group to stop, final offsets, final plan."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ from migrate_groups.text import some
 class Prepared:
     """A plan with everything that it was made from.
 
-    wanted: sorted by group, topic and partition. reading: the reading of the source group. cluster_facts: facts that
-    are read once for the provisional and the final plan.
+    knowledge: the split, the receipt, and what was learned before the source group stopped. wanted: each partition that
+    a target group is to get, sorted by group, topic and partition. reading: the source group's description and
+    committed offsets, and the log ranges. cluster_facts: permissions, topic names and offsets retention, which are not
+    read again for the final plan.
     """
 
     knowledge: Knowledge
@@ -47,7 +49,7 @@ class Prepared:
 
     @property
     def spec(self) -> SplitSpec:
-        """The split."""
+        """The split: which target group gets which topics."""
         return self.knowledge.spec
 
     @property
@@ -56,7 +58,7 @@ class Prepared:
         return self.knowledge.receipt
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows of a snapshot, one for each partition of a target group, with the wanted offset."""
+        """Yield a snapshot row for each partition of a target group, with the offset that the group is to get."""
         look, bounds = self.reading.observed, self.reading.bounds
         for each in self.wanted:
             log = bounds.get(each.topic_partition)
@@ -88,11 +90,12 @@ def prepare(
     *,
     hold: bool = False,
 ) -> Prepared:
-    """Return the provisional plan, from a reading of the source group now. Reads only.
+    """Return the provisional plan, from the source group's current committed offsets. Reads only.
 
-    ``receipt`` is the record of the run so far. ``baseline`` is the source group's snapshot from an interrupted run; it
-    is used if the group no longer exists because all its offsets have expired. ``hold``: also check whether the source
-    group can be held.
+    The source group may still run; the plan is made again once it has stopped (`CutOver`). ``receipt`` is the record of
+    the run so far. ``baseline`` is the source group's snapshot from an interrupted run; it is used if the group no
+    longer exists because all its offsets have expired. ``hold``: also check whether this tool can join the stopped
+    source group to keep consumers out.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
     longer exists and the baseline can't replace it; and the errors of `GroupReader`.
@@ -105,7 +108,7 @@ def prepare(
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
-    # If all commits for a topic have expired since, only the receipt or the baseline still names the topic.
+    # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
     expired = {topic for each in patterns for topic in each.matching(known)}
     if baseline is not None and not reader.describe_group(spec.source).exists:
         last = LastCommitted.of_baseline(baseline)
@@ -129,12 +132,13 @@ def prepare(
 
 
 class CutOver:
-    """The two steps from the stop of a source group to the final plan. Neither writes to the cluster.
+    """Wait until the source group has stopped (`wait_for_stop`), then make the final plan (`read`). Both only read.
 
-    A source group that keeps topics may keep running; a source group that hands over everything must be Empty.
+    A source group that keeps topics may keep running on those; one that hands over all its topics must be Empty.
 
-    ``wait``: seconds until giving up. ``progress`` is called after each check. ``keep_baseline`` gets the rows of the
-    source group each time that its committed offsets are read after it has stopped.
+    ``shown``: the provisional plan that the user agreed to. ``wait``: seconds until giving up. ``progress`` is called
+    after each check. ``keep_baseline`` gets the rows of the source group each time that its committed offsets are read
+    after it has stopped.
     """
 
     def __init__(
@@ -152,11 +156,11 @@ class CutOver:
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
-        # Kept because, once the members have left, nothing shows that a topic without a commit belongs to the group.
+        # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._topics = set(shown.reading.observed.topics)
 
     def wait_for_stop(self) -> None:
-        """Wait until the source group has stopped.
+        """Wait until the source group has stopped consuming the topics that it hands over.
 
         Raises `Refused` if the wait runs out, or if the group no longer exists and can't be restored; `GroupNotFound`;
         and the errors of `GroupReader`.
@@ -165,10 +169,10 @@ class CutOver:
             self._prove_stopped()
 
     def read(self) -> Prepared:
-        """Return the final reading and the plan to write.
+        """Return the plan to write, made from the committed offsets of the stopped source group.
 
-        Its log end offsets may be those of the provisional reading; see `read_group`. Raises `Refused` if a check
-        forbids the write, or if a topic was added, removed or recreated since the plan was shown.
+        Log end offsets may be those that the provisional plan was made from; see `read_group`. Raises `Refused` if a
+        check forbids the write, or if a topic was added, removed or recreated since the plan was shown.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -188,7 +192,7 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Within the block, refuse a source group that no longer exists and can't be restored, with what to do next."""
+        """Within the block, raise `Refused` if the source group no longer exists and its offsets can't be restored."""
         try:
             yield
         except GroupNotFound:

@@ -1,4 +1,4 @@
-"""Determine the offset of each partition that a source group hands over, from its reading and earlier knowledge."""
+"""Determine the offset of each partition that a source group hands over: from its commits, or from earlier facts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Earlier knowledge that completes a reading of the source group.
+    """What was learned before the source group stopped; it fills in partitions without a committed offset.
 
-    receipt: the record of the run so far, with offsets that only an interrupted run could know. last: the last known
-    committed offsets of the source group. ends: log end offsets from while a member consumed the topic. baseline: the
-    reading from before the wait; a partition that is not in it was added since.
+    spec: the split. options: the options of the write. receipt: the record of the run so far, with offsets that an
+    interrupted run handed over. last: the last known committed offsets of the source group. ends: log end offsets that
+    were read while a member consumed the topic. baseline: what was read of the source group before the wait for its
+    stop; a partition that is not in it was added since.
     """
 
     spec: SplitSpec
@@ -35,7 +36,9 @@ class Knowledge:
     baseline: Reading | None = None
 
     def wanted(self, reading: Reading) -> list[Wanted]:
-        """Return the wanted partitions of all target groups, sorted by group, topic and partition.
+        """Return each partition that a target group is to get, with its offset, sorted by group, topic and partition.
+
+        ``reading`` has the source group's committed offsets.
 
         Raises `InvalidInput` if the split does not cover the group's topics.
         """
@@ -78,15 +81,20 @@ class Knowledge:
     def _uncommitted(
         self, reading: Reading, group: str, partition: TopicPartition
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
-        """Return the origin of a partition without a committed offset, its earlier committed offset, and its start."""
+        """Return what a target group gets for a partition without a committed offset in the source group.
+
+        That is the origin of its offset, and either the committed offset that has expired, or the offset to start at;
+        the other is None. Both are None if nothing is known.
+        """
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
-            if earlier.source_committed is not None:  # it has expired since
+            if earlier.source_committed is not None:  # the source offset has expired since
                 return Origin.RESTORED, earlier.source_committed, None
             added = earlier.source_group is None
             return Origin.ADDED if added else Origin.PROVEN_END, None, earlier.after.offset
         bounds = reading.bounds.get(partition)
-        # Partitions that the earlier run did not have were added since, unless it left out partitions without a commit.
+        # A partition that is missing in the interrupted run was added since, unless that run left out partitions
+        # without a commit.
         of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
         is_new = self.baseline is not None and partition not in self.baseline.observed.committed
         if bounds is not None and (of_earlier or is_new):
@@ -107,9 +115,9 @@ class Knowledge:
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
-    """Return the log end offsets if the group is running; nothing if it is Empty or Dead.
+    """Return the log end offset of each partition if the group is running; nothing if it is Empty or Dead.
 
-    They are for the provisional plan only: the final plan uses the ends that `EndsWhileConsumed` proves.
+    They are for the provisional plan only: the final plan uses the log end offsets that `EndsWhileConsumed` proves.
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

@@ -1,4 +1,4 @@
-"""Facts that can be read only before the stop: commits that may expire, and log ends while a member consumed."""
+"""Keep what may be lost before the hand-over: commits that expire, and log end offsets while a member consumes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from migrate_groups.text import counted
 
 @dataclass(slots=True)
 class LastCommitted:
-    """The last known committed offsets of a group, and whether it had stopped when they were read.
+    """The last known committed offsets of the source group, and whether it had stopped when they were read.
 
-    If some or all of its commits expire during the wait, ``vanished = "restore"`` hands these over.
+    If some or all of its commits expire before the hand-over, they are handed over from here, if the option
+    ``vanished`` is "restore".
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -26,27 +27,33 @@ class LastCommitted:
 
     @staticmethod
     def of_look(look: ObservedGroup) -> LastCommitted:
-        """Return the committed offsets of one observation."""
+        """Return the committed offsets in one observation of the group."""
         last = LastCommitted(stopped=look.description.stopped)
         last._note(look)
         return last
 
     @staticmethod
     def of_baseline(baseline: Snapshot) -> LastCommitted:
-        """Return the committed offsets in the baseline of an interrupted run."""
+        """Return the committed offsets in the snapshot of the source group that an interrupted run saved."""
         rows = [*baseline.rows()]
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
     def seen(self, look: ObservedGroup) -> bool:
-        """Add an observation of the stopped group, and return whether it has any committed offset."""
+        """Add the committed offsets of an observation; return whether it has any.
+
+        Only observations of a stopped group have committed offsets.
+        """
         if not look.committed or not look.description.exists:
             return False
         self.stopped = True
         return self._note(look)
 
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
-        """Raise `Refused` if the last known offsets of a group that no longer exists can't be handed over."""
+        """Raise `Refused` if a group no longer exists and its last known offsets can't be handed over.
+
+        That is, if the option ``vanished`` is not "restore", or if the group still ran when they were read.
+        """
         gone = (
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'commit')} expired, or "
             "were deleted, since this run began"
@@ -69,13 +76,15 @@ class LastCommitted:
 class EndsWhileConsumed:
     """The log end offsets from when a member of the source group last consumed the topic.
 
-    With ``uncommitted = "latest"``, a partition without a commit starts there, because the source group has not read
-    any record that was produced later. Two conditions make an end proven:
+    With ``uncommitted = "latest"``, a target group starts there in a partition without a commit, because the source
+    group has not read any record that was produced later. Two conditions make a log end offset proven:
 
-    - A later observation still finds a member on the topic. Otherwise the end may have been read after the last such
-      member left, and records would be skipped.
-    - The last stable offset has reached the end. Otherwise a transaction was open below it, and a ``read_committed``
-      member had not received its records.
+    - A later observation still finds a member on the topic. Without it, the log end may have been read after the last
+      such member left, and records before it that nobody read would be skipped.
+    - The last stable offset has reached the log end. If it has not, a transaction was open below the log end, and a
+      ``read_committed`` member had not received its records.
+
+    partitions: those without a commit. unproven: log ends that a later observation has to prove.
     """
 
     reader: GroupReader
@@ -85,9 +94,9 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log ends of the baseline's partitions without a commit; a later observation has to prove them.
+        """Return the unproven log ends of the partitions without a commit in ``baseline``, the first reading.
 
-        Empty unless the options need them (``uncommitted = "latest"``).
+        Empty unless the option ``uncommitted`` is "latest".
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -99,7 +108,10 @@ class EndsWhileConsumed:
         return watching
 
     def seen(self, look: ObservedGroup) -> None:
-        """Add an observation of the group: it proves ends that were read earlier, and the ends are read again."""
+        """Add an observation of the group.
+
+        For each topic on which it shows a member, log ends that were read earlier are proven, and are read again.
+        """
         held = frozenset[str]().union(*(member.topics for member in look.description.members))
         still = [partition for partition in self.partitions if partition.topic in held]
         if still:
@@ -108,7 +120,7 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Keep those of the ends that the last stable offset, which is read after them, has reached."""
+        """Keep the log ends that the last stable offset has reached, as unproven; it is read after them."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

@@ -41,8 +41,8 @@ class MigrateRequest:
     """The input of a cut-over.
 
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
-    seconds to wait for the source group to stop. hold: keep consumers out of the source group until the guard is over.
-    approved: the plan that was reviewed, with the name of its file.
+    seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
+    write (``guard`` seconds) is over. approved: the name of the file of the plan that was reviewed, and that plan.
     """
 
     file: SplitFile
@@ -53,7 +53,7 @@ class MigrateRequest:
     approved: tuple[str, Plan] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a hold of a source group that keeps topics."""
+        """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold keeps all consumers out of the old group, and some topics stay with it; drop --hold"
@@ -61,10 +61,11 @@ class MigrateRequest:
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
-    """Return the current plan; None if the run is over because its target groups have started. Reads only.
+    """Return the provisional plan from the cluster's current state. Reads only.
 
-    Raises the errors of `prepare` and `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan differs
-    from the reviewed one; `UsageError` if the run directory is of another migration.
+    None if the run has handed over already and its target groups have started. Raises the errors of `prepare` and
+    `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan's intent differs from that of the plan in
+    ``wanted.approved``; `UsageError` if the run directory is of another migration.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -76,11 +77,13 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over the source group's offsets to the target groups, and return the result.
 
-    The steps: provisional plan, question, wait for the stop, hold, fence, final reading and plan, write, read back,
-    files of the run, guard. The same call resumes an interrupted run. Returns None if the run is over because its
-    target groups have started.
+    The steps: make a provisional plan, ask the user, wait until the source group has stopped, keep its consumers out
+    (``hold``), read the log ends of ``__consumer_offsets`` for `audit`, read the offsets and make the final plan,
+    write, read back, save the files of the run, watch the source group. The same call resumes an interrupted run.
+    Returns None if an earlier run has handed over and its target groups have started.
 
-    Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the answer is no; nothing is written then.
+    Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
+    then.
     """
     writer, run = clients.writer, wanted.run
     run.make()
@@ -117,7 +120,8 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock) -> Prepared:
     """Return the provisional plan.
 
-    Raises `Refused` if it differs from the reviewed plan, `UsageError` if the receipt is of another migration.
+    Raises `Refused` if its intent differs from that of the plan in ``wanted.approved``; `UsageError` if the receipt is
+    of another migration.
     """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
@@ -128,10 +132,10 @@ def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, cl
 
 
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
-    """Raise `Refused` naming each difference between the reviewed plan and the current one.
+    """Raise `Refused` naming each difference in intent between a reviewed plan, ``approved``, and the current plan.
 
-    When a run is resumed, changes without a source group are no difference: these partitions were added while the
-    interrupted run waited.
+    Changes without a source group do not count when a run is resumed: their partitions were added while the interrupted
+    run waited.
     """
     if approved is None:
         return
@@ -143,7 +147,10 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
-    """Return the end offsets of the offsets topic, from which `audit` later reads it; None if they can't be read."""
+    """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads it.
+
+    None, with a message to the user, if they can't be read.
+    """
     fence = take_fence(reader, clock)
     if fence is None:
         events.said(f"audit will not be able to prove this cut-over: {OFFSETS_TOPIC} needs Describe (and Read, then)")
@@ -159,15 +166,17 @@ def keep(
     clock: Clock,
     events: Events,
 ) -> None:
-    """Write the files of the run: spec, snapshots and plan, and, if the write is whole, a snapshot of the targets.
+    """Write the files of the run: split, snapshots and plan, and a snapshot of the target groups.
 
-    The target groups may already start, because nothing waits for these files. Therefore the log end offsets, which
-    show the lag of the source group, are read only now. If a file can't be written, ``file`` notes it and no error is
-    raised, because the offsets are in place.
+    If the write is not whole, because a partition is not confirmed or the source group still consumes, there is no
+    snapshot of the target groups. The target groups' applications may start meanwhile, and do not wait for these files.
+    So the log end offsets, which show the lag of the source group, are read only now. If a file can't be written,
+    ``file`` notes it and no error is raised, because the offsets are in place.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
-        # The start offsets were read right before the write; the end offsets may be from before the stop.
+        # Log start offsets were read right before the write. Log end offsets, which may be from before the source group
+        # stopped, are read again.
         reading = replace(reading, bounds=reader.log_ranges(reading.observed.committed, starts=reading.starts))
         reader = for_one_phase(reader)
         reader.describe_topics(reading.observed.topics)  # one request, so that the snapshot needs no other
@@ -184,9 +193,10 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Return the execution with what the source group did after the hold ended.
+    """Watch the source group for some seconds after the hold has ended, and return the execution.
 
-    The first guard found nothing, because the hold kept all consumers out. So the guard runs again for some seconds.
+    `watch_afterwards` could find nothing, because the hold kept all consumers out. What the group did since, or why the
+    hold was lost, is in ``moved`` of the execution.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)

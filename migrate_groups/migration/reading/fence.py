@@ -1,4 +1,7 @@
-"""Read the fence: the end offsets of the offsets topic, from which `audit` later proves the cut-over."""
+"""Read the fence: the log end offsets of ``__consumer_offsets`` at the cut-over.
+
+To prove the cut-over, `audit` later reads the topic from these offsets on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
-    """Return the current fence; None if the offsets topic does not exist or this principal may not describe it."""
+    """Return the current log end offsets of ``__consumer_offsets``.
+
+    None if the topic does not exist, or if this principal may not describe it.
+    """
     try:
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
         if described is None:

@@ -1,4 +1,4 @@
-"""Copy the log of the offsets topic, from a fence to its current end, into files."""
+"""Copy records of ``__consumer_offsets``, up to the current log end, into files (the landed log)."""
 
 from __future__ import annotations
 
@@ -16,35 +16,39 @@ from migrate_groups.text import some
 _FILE_RECORDS = 200_000
 
 ReadProgress = Callable[[int, int], None]
-"""Called with the number of offsets that have been read, and the number of all that are to be read."""
+"""Called with the number of offsets that have been read, and the number of offsets to read in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """A landed log, and for each partition the number of offsets at its end that an open transaction holds back."""
+    """Records of ``__consumer_offsets`` that were copied into files, and how many offsets are missing at the log ends.
+
+    held_back: for each partition, the number of offsets before the log end that could not be read, because an open
+    transaction holds them back.
+    """
 
     log: LandedLog
     held_back: Mapping[int, int]
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """The rows of `spark.offsets_topic.audit.RANGES`."""
+        """Number, start and end offset, and ``held_back`` of each partition (`spark.offsets_topic.audit.RANGES`)."""
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
         ]
 
     @property
     def offsets(self) -> int:
-        """The number of offsets in all partitions; the number of records is at most that."""
+        """The number of copied offsets in all partitions; the number of records is at most that."""
         return sum(end - start for _, start, end, _ in self.ranges)
 
 
 def land(
     reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: ReadProgress
 ) -> Landing:
-    """Extend these partitions of a landed log to their current end.
+    """Copy the records of these partitions of ``__consumer_offsets`` that ``log`` lacks, up to the current log end.
 
-    Raises `Undetermined` if a partition now ends before the offset that the landed log has reached;
+    Raises `Undetermined` if a partition now ends before the offset up to which ``log`` has it;
     `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`.
     """
     found = _bounds(reader, {number: log.ends[number] for number in partitions})
@@ -67,9 +71,10 @@ def land(
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current start and end of these partitions; ``reached``: the offsets up to which they are landed.
+    """Return the current log start and log end offset of each partition in ``reached``.
 
-    Raises `ClusterUnavailable` if a partition has no leader, `Undetermined` if one ends before it was reached.
+    ``reached``: the offset up to which each partition is copied. Raises `ClusterUnavailable` if a partition has no
+    leader; `Undetermined` if it now ends before that offset.
     """
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}

@@ -12,7 +12,7 @@ from migrate_groups.snapshots.times import milliseconds_of
 
 
 class LogEnd(NamedTuple):
-    """The log end offset of a partition at a time; None: it can no longer be known."""
+    """The log end offset of a partition at the time ``taken_at``; None: it can no longer be determined."""
 
     topic: str
     partition: int
@@ -28,9 +28,10 @@ def log_ends(
 ) -> Iterator[LogEnd]:
     """Yield the log end offset of each partition at each moment; the last moment must be now.
 
-    The end at a time is the offset of the first record at or after it (``ListOffsets``). In a compacted log this may be
-    a little higher than the end was. If the first remaining record is later than the time, the end is not known, unless
-    the log still starts at 0. A partition that does not exist, is hidden or has no leader is left out. Raises the
+    The log end at a time is the offset of the first record at or after that time (``ListOffsets``). In a compacted log,
+    this may be a little higher than the log end was. If that record is the first in the log and the log does not start
+    at 0, the log end is not known, because earlier records may have been deleted. A partition is left out if it does
+    not exist, has no leader, or is not visible to this principal because it lacks Describe on the topic. Raises the
     errors of `GroupReader`.
     """
     visible = reader.describe_topics(None)

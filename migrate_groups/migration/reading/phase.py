@@ -1,6 +1,6 @@
-"""Cache topics and permissions for one phase of a use case, so that each is requested once.
+"""Cache topics and permissions for one phase of a use case, for instance one plan, so that each is requested once.
 
-Committed offsets, group descriptions and log offsets are never cached, because safety depends on reading them twice.
+Committed offsets, group descriptions and log end offsets are never cached: reading them again is what shows a change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from migrate_groups.model.topics import TopicDescription
 
 
 def for_one_phase(reader: GroupReader) -> GroupReader:
-    """Return a reader that requests each topic, and the permissions on each group or topic, only once."""
+    """Return a reader that requests each topic's description, and the permissions on each group or topic, only once."""
     return cast("GroupReader", _Remembering(reader))
 
 
@@ -29,7 +29,11 @@ class _Remembering:
         return getattr(self._reader, name)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """See `GroupReader.describe_topics`. An unknown topic is requested again, because it may be hidden."""
+        """Return the descriptions of these topics, and request only those that are not cached.
+
+        A topic that was not in an earlier answer is requested again by name, because only then do brokers say if this
+        principal may not describe it. See `GroupReader.describe_topics`.
+        """
         if topics is None:
             if not self._has_all:
                 self._topics |= self._reader.describe_topics(None)
@@ -40,7 +44,10 @@ class _Remembering:
         return {name: self._topics[name] for name in sorted(names & self._topics.keys())}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """See `GroupReader.permissions`. The description of a topic already contains its permissions."""
+        """Return the permissions on these groups and topics, and request only those that are not cached.
+
+        The cached description of a topic already contains them. See `GroupReader.permissions`.
+        """
         told = {
             resource: self._topics[resource.name].permitted
             for resource in resources

@@ -1,4 +1,4 @@
-"""Read all facts that the checks of a write need from the cluster."""
+"""Read from the cluster what the checks of a write judge: groups, committed offsets, topics, logs, permissions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def permissions_unless_hidden(
 ) -> Mapping[Resource, frozenset[Operation] | None]:
     """Return the operations that this principal may perform on these groups and topics.
 
-    Raises `NotAuthorized` if it may not describe one of them, naming all ``wanted`` operations that it lacks. Otherwise
-    Kafka would leave the hidden group or topic out of answers (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    Raises `NotAuthorized` if it lacks Describe on one of them, naming all ``wanted`` operations that it lacks. Without
+    this check, brokers would leave that group or topic out of their answers without an error
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     permissions = reader.permissions([*wanted])
     if hidden(permissions):
@@ -34,7 +35,7 @@ def permissions_unless_hidden(
 
 
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
-    """Return the cluster's facts for the groups and topics in ``wanted``.
+    """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the offsets retention.
 
     Raises the errors of `permissions_unless_hidden` and `GroupReader`.
     """
@@ -53,11 +54,12 @@ def survey(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Survey:
-    """Return the facts about the groups, topics and partitions in ``wanted``.
+    """Return the descriptions and committed offsets of the groups in ``wanted``, and their topics and log ranges.
 
-    ``cluster_facts`` were read before; they are read again if they lack a group or topic. ``reading`` is the reading of
-    the source group from just now; it is not read again. Every partition of every topic is requested by name, so that a
-    topic hidden by an ACL is an error and not an omission. Raises the errors of `read_cluster_facts`.
+    ``cluster_facts`` were read before; they are read again if they lack a group or topic. ``reading`` has what was just
+    read of the source group, which is not read again. Every partition of every topic is requested by name, so that a
+    topic on which this principal lacks Describe is an error and not an omission. Raises the errors of
+    `read_cluster_facts`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)
@@ -90,7 +92,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 def _in_question(
     wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return, for each group, all partitions of the topics that it gets or hands over."""
+    """Return, for each target and source group, all partitions of the topics that it gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     names: dict[str, set[str]] = defaultdict(set)
     for each in wanted:

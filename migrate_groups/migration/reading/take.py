@@ -21,7 +21,8 @@ from migrate_groups.snapshots.snapshot import Row, Snapshot
 class ObservedGroup:
     """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    ``committed`` contains every partition of these topics; None if it has no committed offset.
+    topics: the descriptions of these topics. committed: every partition of them; None if the group has no committed
+    offset for it.
     """
 
     description: GroupDescription
@@ -31,7 +32,10 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """An observed group with log start and log end offsets, and the cluster and time of reading."""
+    """An observed group, with the cluster and the time at which it was read.
+
+    bounds: the log start and log end offset of each partition that exists and has a leader.
+    """
 
     cluster_id: str
     taken_at: datetime
@@ -49,7 +53,7 @@ class Reading:
         return {partition: bounds.end for partition, bounds in self.bounds.items()}
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows of a snapshot, one for each partition."""
+        """Yield a snapshot row for each partition, with the group's committed offset and the log range."""
         group, topics = self.observed.description, self.observed.topics
         for partition, offset in self.observed.committed.items():
             ends = self.bounds.get(partition)
@@ -103,14 +107,15 @@ def read_group(
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
-    """Return a reading of a group on its own topics and on ``topics``; ``ends``: log end offsets that were read before.
+    """Return a group's committed offsets on its own topics and on ``topics``, with log start and log end offsets.
 
-    An earlier log end is used if the committed offset does not exceed it, because under one leader a log end only moves
-    forward. The log end is read again if the committed offset exceeds it, if nothing is committed, or if the leader has
-    changed.
+    Its own topics are those for which it has a commit, an assignment or a subscription. ``ends``: log end offsets that
+    were read before. An earlier log end is used if the committed offset does not exceed it, because under one leader a
+    log end only moves forward. The log end is read again if the committed offset exceeds it, if nothing is committed,
+    or if the leader has changed.
 
-    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; but none of these if the group
-    ``may_be_gone``. Raises the errors of `GroupReader`.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group. With ``may_be_gone``, it raises
+    none of these, and a group that does not exist has no committed offsets. Raises the errors of `GroupReader`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, frozenset(topics).union)
@@ -133,7 +138,7 @@ def observe(
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
 ) -> ObservedGroup:
-    """Return the group with its committed offsets on the topics that ``choice`` returns.
+    """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     ``choice`` is called with the group's own topics: those for which it has a commit, an assignment or a subscription.
     Raises the errors of `GroupReader`.
@@ -142,7 +147,7 @@ def observe(
     chosen = frozenset(choice(_own(everywhere, description)))
     topics = reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
-    # Read partitions without a commit by name, because a pending first commit is left out of the request for all
+    # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).
     rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])
     return ObservedGroup(
@@ -155,7 +160,10 @@ def observe(
 def read_committed(
     reader: OffsetsReader, wanted: Mapping[str, Collection[TopicPartition]]
 ) -> Mapping[str, CommittedOffsets]:
-    """Return the committed offsets of these groups, read at once. Raises the errors of `OffsetsReader.committed`."""
+    """Return the committed offsets of each group for its partitions in ``wanted``, all read at once.
+
+    Raises the errors of `OffsetsReader.committed`.
+    """
     found: dict[str, CommittedOffsets] = {}
     for group, answer in reader.committed_by_group(wanted).items():
         if isinstance(answer, MigrateGroupsError):
@@ -208,7 +216,7 @@ def _committing(description: GroupDescription) -> GroupDescription:
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
     """Raise `NotAuthorized` naming each topic that a pattern names and that this principal may not describe.
 
-    Such topics are left out of a group's offsets without an error, so they are requested by name
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
+    Brokers leave the offsets of such topics out of a group's offsets without an error, so each topic is requested by
+    name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

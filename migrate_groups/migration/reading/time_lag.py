@@ -4,9 +4,9 @@ Kafka returns the first record at or after a timestamp (``ListOffsets``), but no
 search finds the latest timestamp whose first record is at or before the committed offset. Each step halves the range
 for all partitions at once, with one request to each leader, and reads no record.
 
-If the timestamps in the log ascend, this is the timestamp of the record at the committed offset. If they are out of
-order, it is the latest timestamp of any record up to there. The record itself, or a later one, may be older, so the
-true lag is at least the lag shown.
+If the timestamps in the log ascend, the result is the timestamp of the record at the committed offset. If they are out
+of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may be older,
+so the true lag is at least the lag shown.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _FOREVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLag:
-    """A snapshot with the timestamps of the oldest unread records.
+    """A snapshot with the timestamp of the oldest unread record of each partition.
 
-    remark: why the log could not be read, so that transaction markers may be taken for records; else empty.
+    remark: why the log could not be read, so that timestamps may be those of transaction markers; else empty.
     """
 
     snapshot: Snapshot
@@ -43,8 +43,8 @@ def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
     """Return a snapshot with the timestamp of the oldest unread record of each partition.
 
     Transaction markers and aborted records do not count. If one of them may be at the committed offset, the log is
-    read, which needs Read on the topic. Without this permission they are taken for records, and ``remark`` says so.
-    Raises the errors of `GroupReader`.
+    read, which needs Read on the topic. Without this permission, markers and aborted records are taken for records, and
+    ``remark`` says so. Raises the errors of `GroupReader`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -67,8 +67,8 @@ def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
 class _Search:
     """A binary search for the timestamp of the record at an offset.
 
-    The first record at or after ``low`` is at or before the offset. The first record at or after ``high`` is beyond the
-    offset, or does not exist. ``next`` is the next timestamp to look up.
+    ``low``, ``next`` and ``high`` are timestamps. The first record at or after ``low`` has at most the searched offset.
+    The first record at or after ``high`` has a higher offset, or does not exist. ``next`` is looked up next.
     """
 
     offset: int
@@ -115,7 +115,7 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Run a search for each partition, all at once, and return those that found a timestamp."""
+    """Search for the timestamp at each span's start, all at once, and return the searches that found one."""
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():
         offset = spans[partition].start

@@ -1,4 +1,4 @@
-"""Functions that the ways back share: the run's last hand-over, committed offsets, and two of their checks."""
+"""Functions that rollback, hand-back and delete-offsets share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last hand-over in a receipt. Raises `Refused` if it contains none."""
+    """Return the last execution in a receipt that is a hand-over. Raises `Refused` if it contains none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
     if not executions:
         raise Refused("this run wrote nothing")
@@ -29,7 +29,7 @@ def last_hand_over(receipt: Receipt) -> Execution:
 
 
 def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return the current committed offset of each group, topic and partition.
+    """Return the current committed offset for each group, topic and partition in ``orders``.
 
     Raises the errors of `OffsetsReader.committed`.
     """
@@ -44,7 +44,7 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
 
 
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:
-    """This is the cluster that the run wrote to."""
+    """Check that this is the cluster that the execution wrote to."""
     here = reader.cluster_id()
     return Check.of(
         "cluster", [] if here == execution.cluster_id else [execution.cluster_id], "another cluster", f"this is {here}"
@@ -54,7 +54,10 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 def permissions_wanted(
     changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the permissions that these changes need, with Describe on ``looked_at`` and Read on ``written`` groups."""
+    """Return the permissions that these changes need, by group and topic.
+
+    Also Describe on the groups in ``looked_at``, and Describe and Read on those in ``written``.
+    """
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
     wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
     for change in changes:
@@ -65,7 +68,7 @@ def permissions_wanted(
 
 
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
-    """The principal has all wanted permissions."""
+    """Check that the principal has all wanted permissions."""
     lacking = missing(wanted, permissions)
     if not lacking:
         return Check.passed("permission", f"{reader.principal} may do all of it")

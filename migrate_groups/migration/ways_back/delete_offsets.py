@@ -30,9 +30,9 @@ from migrate_groups.text import some
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     """Return the plan that deletes the moved partitions' committed offsets from the source group.
 
-    Otherwise the source group would show lag on topics that it no longer consumes. The plan's checks refuse if a target
-    has no committed offset or a lower one than it was handed, if the source group has moved since, or if one of its
-    members still holds the topics.
+    If they were kept, the source group would show a growing lag on topics that it no longer consumes. The plan's checks
+    refuse if a target group has no committed offset or a lower one than the hand-over wrote, if the source group has
+    committed since, or if a member of it still has the topics.
 
     Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `NotAuthorized`; and the errors
     of `GroupReader`.

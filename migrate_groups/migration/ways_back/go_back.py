@@ -1,4 +1,4 @@
-"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask, plan again, write."""
+"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask the user, re-plan, write."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _ALREADY = {
 
 
 def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
-    """Return whether the receipt shows that this verb is completely done.
+    """Return whether the receipt shows that this verb (rollback, hand-back, delete-offsets) is completely done.
 
-    Raises `PartlyApplied` if the verb's last execution found that a group moved which must no longer consume.
+    Raises `PartlyApplied` if the last execution of this verb saw members or commits of a group that must no longer
+    consume.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -43,7 +44,10 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
 
 
 def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
-    """Return the current plan; for a hand-back it is provisional until both groups have stopped. Reads only."""
+    """Return the plan of a rollback, hand-back or delete-offsets from the cluster's current state. Reads only.
+
+    The plan of a hand-back is provisional: it is made again once the target groups and the source group have stopped.
+    """
     plan = _plan(reader, verb, file, clock)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
 
@@ -51,11 +55,11 @@ def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clo
 def go_back(
     clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
 ) -> Execution | None:
-    """Carry out a verb and return the execution; None if the receipt shows that it is done.
+    """Carry out a rollback, hand-back or delete-offsets, and return its execution; None if it is done already.
 
-    A hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. The other verbs
+    A hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. The other two
     check twice, ``settle`` seconds apart, that nothing was committed, because a consumer without membership shows only
-    by its commits. Raises `Refused` if the receipt or a check forbids the verb, or if the answer is no; nothing is
+    by its commits. Raises `Refused` if the receipt or a check forbids it, or if the user does not agree; nothing is
     written then.
     """
     if is_done(file, verb, events):

@@ -22,17 +22,19 @@ from migrate_groups.text import some
 
 
 def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
-    """Return the targets' current committed offsets as a hand-over to their source groups, and its options.
+    """Return the snapshot and the options of a hand-back: the target groups hand over to their source group.
 
-    The options move the source group forward only.
+    The snapshot has the target groups' current committed offsets, with the source group as the group to write to. The
+    options let the write move the source group's offsets forward only.
 
-    Raises `Refused` if the receipt forbids a hand-back or a topic in it has no single source group; if two targets
-    share a partition; or if a target has no committed offset any more for a partition. Raises `GroupNotFound`,
-    `NotAuthorized`, and the errors of `GroupReader`.
+    Raises `Refused` if the receipt forbids a hand-back or has a topic without a single source group; if two target
+    groups share a partition; if a target group has lost its committed offset for a partition; or if there is nothing to
+    hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
-    # By topic, because a target also consumes partitions that were added later or had no commit at the hand-over.
+    # The source groups by topic, not by partition, because a target group also consumes partitions that were added
+    # later or had no commit at the hand-over.
     origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
     if not origin:
         raise Refused("nothing to hand back: this run wrote nothing")

@@ -29,18 +29,20 @@ from migrate_groups.text import counted, some
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
-    """Return the plan that restores the targets' offsets from before the hand-over and deletes those that it created.
+    """Return the plan that sets the target groups' offsets back to those from before the hand-over, or deletes them.
 
-    If the source group no longer has a committed offset for a partition, it is set again first, from the receipt.
-    Otherwise the partition would have no committed offset in any group. The plan's checks refuse if a target has
-    members or has committed since, because those records would be processed twice.
+    An offset is deleted if the target group had none before the hand-over. If the source group has lost its committed
+    offset for a partition, the plan first sets it again, from the receipt, so that the partition is not left without a
+    committed offset in all groups. The plan's checks refuse if a target group has members or has committed since,
+    because the source group would process again what the target group has processed.
 
     Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
     `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
-    # Includes offsets that the run found in place: the rollback leaves them, and records these partitions as undone.
+    # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
+    # partitions as undone.
     undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
@@ -52,7 +54,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     origins = [(lane, source) for lane in undone.values() for source in lane.sources]
     wanted = permissions_wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
-    # Includes partitions that the brokers refused, because their group must not have committed since either.
+    # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
+    # since either.
     now = committed_by_order(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)
@@ -75,9 +78,10 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
-    """Return the changes that set the offsets that source groups no longer have, to the values at the hand-over.
+    """Return the changes that set again the offsets that source groups have lost since the hand-over.
 
-    If the source group had no committed offset then, for instance for a new partition, it gets the target's offset.
+    Each gets its value at the hand-over. If the source group had no committed offset then, for instance for a new
+    partition, it gets the offset that was written to the target group.
     """
     known = {
         (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
@@ -98,7 +102,7 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
 
 
 def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """The lost offsets of source groups can be set again: brokers accept offsets only for groups without members."""
+    """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members."""
     lost: dict[str, list[str]] = defaultdict(list)
     for change in restored:
         lost[change.group].append(str(change.topic_partition))
@@ -125,7 +129,7 @@ def _live(group: GroupDescription) -> list[str]:
 
 
 def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """The offsets that are set again lie within the log: otherwise a consumer would apply auto.offset.reset."""
+    """Check that the offsets to set again lie within the log: consumers apply auto.offset.reset to any other offset."""
     bounds = reader.log_ranges([change.topic_partition for change in restored])
     out = [
         f"{change.topic_partition} at {change.after.offset}"
@@ -137,7 +141,7 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
-    """Every topic is still the one that was handed over: a recreated topic starts again at offset 0 (KIP-516)."""
+    """Check that no topic was deleted or recreated since the hand-over: a new topic starts at offset 0 (KIP-516)."""
     now = reader.describe_topics(topics)
     recreated = [
         topic
@@ -158,9 +162,10 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 
 
 def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOffset | None]) -> Check:
-    """Each target has the offset that the run wrote, or the previous one if the write was not confirmed or is undone.
+    """Check that no target group has committed since: it has the offset that the run wrote.
 
-    If a confirmed offset is missing, it has expired or was deleted, and it is unknown how far the group had gone.
+    The offset from before the run is fine too, if the write was not confirmed or is already undone. If a confirmed
+    offset is missing, it has expired or was deleted, and it is not known how far the group had read.
     """
     since: list[str] = []
     gone: list[str] = []

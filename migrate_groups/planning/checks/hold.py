@@ -8,11 +8,11 @@ from migrate_groups.planning.plan import Check
 
 
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
-    """The principal may join the source group, which takes Read on it. Warn if the group never had a member.
+    """Check that the principal has Read on the source group, which joining requires; warn if it never had a member.
 
-    In a group that never had a member, each offset expires one retention after its commit. The hold is a member, and
-    once it leaves, all offsets expire together, one retention after that (KIP-211,
-    docs/kafka-behaviour.md#holding-a-group).
+    In a group that never had a member, each offset expires ``offsets.retention.minutes`` after its commit. The hold
+    makes this tool a member. Once it leaves, all offsets expire together, ``offsets.retention.minutes`` after that
+    (KIP-211, docs/kafka-behaviour.md#holding-a-group).
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"

@@ -15,12 +15,12 @@ _INTERNAL = ("-changelog", "-repartition")
 
 
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every group is a plain consumer group, whose consumers start at its committed offsets.
+    """Check that every group is a plain consumer group, whose consumers start at its committed offsets.
 
     A Kafka Streams application has state in topics named after its group, and this state must agree with its committed
     offsets. A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875).
-    Both are recognised as far as brokers show them: the Empty group of a Streams application without such topics looks
-    like any other group. Flink and Spark start from their own checkpoints, which no broker shows.
+    Both kinds are recognised as far as brokers show them: the Empty group of a Streams application without such topics
+    looks like any other group. Flink and Spark start from their own checkpoints, which no broker shows.
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}

@@ -14,10 +14,11 @@ from migrate_groups.text import counted, some
 
 
 def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
-    """Every offset lies within the log, because brokers accept any offset (docs/kafka-behaviour.md#altering-offsets).
+    """Check that every offset to write lies between the log start offset and the log end offset.
 
-    An offset below the log start offset is refused, because records between them were deleted; with ``out_of_range``
-    ``earliest`` it is set to the log start offset. An offset beyond the log end offset is always refused.
+    Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). An offset below the log start offset is refused,
+    because the records from it to the log start were deleted; with ``out_of_range`` ``earliest``, the log start offset
+    is written instead. An offset beyond the log end offset is always refused.
     """
     below, beyond, unknown = [], [], []
     written = [
@@ -61,16 +62,17 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
 
 
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
-    """Every partition of every moved topic has an offset, or ``uncommitted`` says what it gets.
+    """Check that every partition of every moved topic has an offset, or that ``uncommitted`` says what it gets.
 
-    Otherwise the target group's auto.offset.reset decides. With ``latest``, records that are produced between the stop
-    of the source group and the start of the target group are lost (docs/kafka-behaviour.md#logs).
+    In a partition without an offset, the target group's auto.offset.reset decides. If that is ``latest``, records that
+    are produced between the stop of the source group and the start of the target group are lost
+    (docs/kafka-behaviour.md#logs).
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
     if not missing:
         return Check.passed(name, "every partition of the moved topics has an offset")
-    partitions = {each.topic_partition for each in missing}  # once each: several targets may get the same one
+    partitions = {each.topic_partition for each in missing}  # a set: several target groups may get the same one
     count = counted(len(partitions), "partition")
     if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
         reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"

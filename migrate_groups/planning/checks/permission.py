@@ -1,4 +1,4 @@
-"""Check that this principal has the permissions that a write takes, as brokers return them (KIP-430)."""
+"""Check that this principal has the permissions that a write requires, as brokers return them (KIP-430)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
 OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
-"""The offsets topic. A principal that may describe it may most likely describe every topic: no application reads it."""
+"""The topic ``__consumer_offsets``. A principal that may describe it can most likely describe every topic, because no
+application needs a permission on this one."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """The principal may describe the source groups, and has Read on the target groups and on each topic.
+    """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
-    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
-
-    Only a rollback needs Delete on a target group and Read on a source group, so that their lack is only a warning.
+    Only a rollback needs Delete on a target group and Read on a source group. If these are missing, the check warns
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     name = "permission"
     wanted, permissions = needed(rows), survey.cluster_facts.permissions
@@ -46,11 +46,11 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """No topic of a source group is hidden: Kafka's answers leave out topics on which the principal lacks Describe.
+    """Warn if a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
-    See docs/kafka-behaviour.md#what-a-principal-may-not-see.
-
-    Brokers don't say what they leave out, so that this check warns if the principal may not describe `OFFSETS`.
+    Brokers leave these topics out of their answers and don't say so
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check does not know of any such topic: it warns if
+    the principal may not describe `OFFSETS`, a sign that it may not describe every topic.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
@@ -65,7 +65,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the permissions that it takes to write these wanted partitions."""
+    """Return the permissions required to hand over these partitions: operations by group and topic."""
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
         {row.group for row in rows if row.group is not None},
@@ -76,7 +76,10 @@ def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
 def of_hand_over(
     sources: Iterable[str], targets: Iterable[str], topics: Iterable[str]
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the permissions that it takes to write the source groups' committed offsets to the target groups."""
+    """Return the permissions required to write the source groups' committed offsets to the target groups.
+
+    They are Describe on the source groups, and Describe and Read on the target groups and the topics.
+    """
     read = {Resource(ResourceType.GROUP, group) for group in sources}
     written = {Resource(ResourceType.GROUP, group) for group in targets}
     written |= {Resource(ResourceType.TOPIC, topic) for topic in topics}
@@ -84,7 +87,10 @@ def of_hand_over(
 
 
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:
-    """Return the operations that are wanted and not permitted, for each resource, in the words of Kafka's ACLs."""
+    """Return the permissions that are wanted and not granted, such as ``Read on Group 'big'``.
+
+    A group or topic for which the brokers return no permissions is left out.
+    """
     return [
         f"{' and '.join(sorted(lacking))} on {resource}"
         for resource, operations in sorted(wanted.items())

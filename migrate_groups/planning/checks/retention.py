@@ -1,4 +1,4 @@
-"""Say when the new offsets expire if no consumer joins their groups."""
+"""Report when the offsets written to the target groups expire if no consumer joins these groups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SHORT = timedelta(days=1)
 
 
 def retention(changes: Sequence[Change], survey: Survey) -> Check:
-    """Say when the new offsets expire, and warn if that may be soon. This check never refuses.
+    """Report when the offsets written to the target groups expire, and warn if that may be soon. Never refuses.
 
     The offsets of a group without members expire after ``offsets.retention.minutes`` (KIP-211). In a group that the
     write creates, and in an Empty KIP-848 group, each offset expires this long after its own commit. In a classic group
-    that has had members, all expire this long after the last member left. Altering offsets does not change that time,
-    and no request returns it (docs/kafka-behaviour.md#expiry).
+    that has had members, all expire this long after the last member left. Altering offsets does not change this,
+    and no request returns when the last member left (docs/kafka-behaviour.md#expiry).
     """
     name = "retention"
     kept = survey.cluster_facts.offsets_retention

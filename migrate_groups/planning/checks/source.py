@@ -13,12 +13,13 @@ from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted, some
 
-# No request distinguishes such a member from a live one (docs/kafka-behaviour.md#members-and-states).
+# Until the session timeout, no request distinguishes a member that was killed from one that runs
+# (docs/kafka-behaviour.md#members-and-states).
 _LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
 
 
 def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """The offsets were read on this cluster, because on another cluster the same offset is another record."""
+    """Check that the offsets were read on this cluster, because elsewhere the same offset is another record."""
     others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
         return Check.refused(
@@ -30,9 +31,9 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted]) -> Check:
-    """Every offset has a source group. Warn about offsets without one; refuse where there are no offsets.
+    """Check that every offset has a source group: warn about offsets without one; refuse if there are no offsets.
 
-    Without a source group, no check looks for members that still consume.
+    Where an offset has no source group, no check can tell whether a group still consumes the partition.
     """
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
@@ -46,10 +47,10 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
+    """Check that every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
 
-    A source group that does not exist is refused, unless ``vanished`` is ``restore``: it has no members either, and its
-    last committed offsets are handed over.
+    A source group that does not exist is refused, unless the option ``vanished`` is ``restore``: a group that does not
+    exist has no members, and its last known committed offsets are handed over.
     """
     topics: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
@@ -72,10 +73,10 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
 def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
     """Return why a group may still consume these topics (None: any topic); empty where it has stopped.
 
-    With topics given, a group counts as stopped only if it is Empty, or Stable without a member on them. In other
-    states a KIP-848 member that is revoking a partition shows it nowhere and may still commit it, and classic members
-    show no subscriptions (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members, or that is
-    no consumer group, does not count as stopped either.
+    A group has stopped if it is Empty; or, with topics given, if it is Stable without a member on them. In other
+    states, a description does not show the partitions that a KIP-848 member is revoking and may still commit, nor the
+    subscriptions of classic members (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members,
+    or that is no consumer group, has not stopped.
     """
     if group.stopped:
         return []
@@ -100,8 +101,11 @@ def describe_member(member: Member) -> str:
 
 
 def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """The source groups' committed offsets are those of the snapshot. Offsets that are gone are left to `vanished`."""
-    moved = {}  # by partition of a source: several targets may get the same one
+    """Check that the source groups' committed offsets are still those of the snapshot.
+
+    Offsets that have expired since, or were deleted, are checked by `vanished`.
+    """
+    moved = {}  # by source group and partition, because several target groups may get the same partition
     for each in wanted:
         if each.source_group is None:
             continue
@@ -119,11 +123,11 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
-    """The source groups still have the committed offsets of the snapshot.
+    """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
     Offsets older than the retention expire as soon as no member subscribes to their topic, even in a live group
     (docs/kafka-behaviour.md#expiry). With ``vanished`` ``restore``, the offsets of the snapshot are handed over anyway.
-    So are those that the resumed run has handed over already, whatever ``vanished`` says.
+    Offsets that the resumed run has handed over already are never refused here.
     """
     entries = receipt.hand_over.entries if receipt.hand_over else ()
     handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
@@ -148,9 +152,10 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
 
 def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
-    """Warn that a hand-back needs a stop of the source group, where topics stay with it.
+    """If topics stay with the source group, warn that a later hand-back requires all its members to stop.
 
-    Brokers refuse offsets for a group with members. ``own``: all topics of the source group, moved or not.
+    The reason is that brokers refuse offsets for a group with members. ``own``: all topics of the source group, moved
+    or not.
     """
     stay = set(own) - {each.topic for each in wanted}
     if not stay:
@@ -164,7 +169,10 @@ def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], option
 
 
 def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """Every topic exists and has the id of the snapshot, because a recreated topic starts at offset 0 (KIP-516)."""
+    """Check that every topic exists and has the topic id of the snapshot (KIP-516).
+
+    A topic that was deleted and created again starts at offset 0, so the offsets of the snapshot do not apply to it.
+    """
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
         return Check.refused("topics", f"topic {some(gone)} does not exist")

@@ -17,10 +17,10 @@ _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behavi
 
 
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Every target group is Empty or does not exist, and is not a source group, unless ``restore`` is set.
+    """Check that every target group is Empty or does not exist. It may be a source group with ``restore`` only.
 
-    The coordinator refuses offsets for a group with members (UNKNOWN_MEMBER_ID, error 25). A name that librdkafka would
-    change is refused, because the second client would read another group.
+    The coordinator refuses offsets for a group with members (UNKNOWN_MEMBER_ID, error 25). A group name that librdkafka
+    would change is refused, because confluent-kafka, which reads the offsets back, would read another group.
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
@@ -44,10 +44,10 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
-    """The target groups have no committed offset that differs from the plan, or ``on_existing`` says what to do.
+    """Check that no target group has a committed offset other than the planned one, or ``on_existing`` allows it.
 
     Partitions for which nothing is written are included, because their target group would start at the offset that it
-    has. An offset that this run wrote itself, or that was there at its hand-back, is replaced if it has not changed.
+    has. An offset that this run wrote, or that the target group had at a hand-back of this run, is allowed in any case.
     """
     own = receipt.own_writes()
     differing = []

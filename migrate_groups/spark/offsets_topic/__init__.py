@@ -1,1 +1,1 @@
-"""The log of __consumer_offsets, decoded: the jobs behind audit."""
+"""The jobs behind audit and history, which decode the log of ``__consumer_offsets``."""

@@ -1,8 +1,9 @@
 """Judge a hand-over from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Each partition that was handed over gets one row with two verdicts. The source group's verdict is ``late-commit`` (it
-has committed since the fence), ``undetermined`` or ``stopped``. The target group's verdict is the first in this table
-that applies; an own commit is one that the migration did not write:
+Each partition that was handed over from a source group to a target group gets one row with two verdicts. The source
+group's verdict is ``late-commit`` (it has committed since the fence, the end of the log at the hand-over),
+``undetermined`` (the evidence about it is not whole) or ``stopped``. The target group's verdict is the first in this
+table that applies; an own commit is one that the migration did not write:
 
 ======================  ============================================================================================
 ``not-in-snapshot``     the group commits for a partition that was not handed over to it
@@ -19,8 +20,8 @@ that applies; an own commit is one that the migration did not write:
 ======================  ============================================================================================
 
 A commit shows how far a group has got, not where it started. So a consumer that seeks forward by itself is not
-detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if
-that was deleted in between.
+detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if the
+committed offset was deleted in between.
 
 The evidence of a partition of the log is whole if every offset from the fence to the end is there, as a record or as a
 control record (transaction marker), if every record can be decoded, and if no open transaction holds offsets back.
@@ -47,9 +48,9 @@ HANDED_OVER = StructType(
         StructField("ours", ArrayType(LongType()), nullable=False),
     ]
 )
-"""The partitions that were handed over. stopped_at: the offset at which the source group stopped; before: the target
-group's committed offset before the write; written: the offset that was written (null: none); ours: every offset that
-the runs of this migration wrote, or may have written."""
+"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over, or written if
+it had none; before: the target group's committed offset before the write; written: the offset that the migration wrote
+for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written."""
 
 GROUPS = StructType(
     [
@@ -58,7 +59,7 @@ GROUPS = StructType(
         StructField("fence", LongType(), nullable=False),
     ]
 )
-"""The groups to judge, the partition of the log that holds each, and the offset from which its records count."""
+"""The groups to judge, the offsets topic's partition for each, and the offset in it from which its records count."""
 
 RANGES = StructType(
     [
@@ -68,8 +69,8 @@ RANGES = StructType(
         StructField("held_back", LongType(), nullable=False),
     ]
 )
-"""The offsets that were landed of each partition of the log. After ``end_offset``, which is exclusive, an open
-transaction holds back ``held_back`` more."""
+"""The range of offsets (end exclusive) that was copied to files of each partition of the offsets topic. held_back: how
+many offsets after the range could not be read, because a transaction is open."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -81,20 +82,20 @@ NEW_VERDICTS = (
     "no-commit-yet",
     "starts-at-snapshot",
 )
-"""All verdicts of target groups, the worst first, as in `OLD_VERDICTS` for source groups."""
+"""All verdicts of target groups, the worst first; `OLD_VERDICTS` has those of source groups."""
 
 PROBLEMS = ("late-commit", "missing", "earlier", "later")
-"""The verdicts that mean a gap or a replay."""
+"""The verdicts that mean that records are processed twice, or may be skipped."""
 
 _KEYS = ["group", "topic", "partition"]
 
 
 def evidence(raw: DataFrame, log: DataFrame, ranges: DataFrame) -> DataFrame:
-    """Return one row for each landed partition of the log (`RANGES`), which counts its offsets by kind.
+    """Return one row for each partition of the log (`RANGES`), which counts its offsets by kind of record.
 
-    raw: the landed log (`offsets_log.RAW`); log: the same, decoded. Columns: those of `RANGES`, records, control,
-    aborted, missing (offsets that are not in the log), malformed (records that can't be decoded), whole (see the
-    module).
+    raw: the log (columns of `offsets_log.RAW`); log: the same, decoded. Columns: those of `RANGES`, records, control,
+    aborted, missing (offsets that are not in the log), malformed (records that can't be decoded), whole (no offset is
+    missing, malformed or held back).
     """
     kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
     found = raw.groupBy("log_partition").agg(*kinds)
@@ -118,8 +119,9 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """Return every commit of a source group for a partition that it has handed over.
 
-    log: `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (records
-    after the offset at which the group had stopped: they are processed twice; negative: the source group went back).
+    log: the result of `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset,
+    beyond (offset - stopped_at: the number of records that both groups process; negative: the source group committed a
+    lower offset).
     """
     moved = handed_over.select(F.col("source_group").alias("group"), "topic", "partition", "stopped_at").dropDuplicates(
         _KEYS
@@ -136,7 +138,7 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return every deletion of a committed offset that was handed over, in source or target group, and of the groups.
+    """Return every deletion of a source or target group's offset for a handed-over partition, and of a group itself.
 
     A deletion does not show whether it was requested or the offset expired. Columns: group, topic and partition (null:
     the record of the group itself), log_partition, log_offset, log_time.
@@ -150,12 +152,13 @@ def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
-    """Return one row for each partition that was handed over, and for each other one that a target group commits for.
+    """Return one row for each partition that was handed over, and each other one that a target group committed for.
 
-    log: `of_groups`; handed_over: `HANDED_OVER`; groups: `GROUPS`; found: `evidence`. Columns: source_group, group,
-    topic, partition, stopped_at, written, old (verdict), late_commits, new (verdict), first_own (offset of the first
-    own commit), first_own_time, committed (the last offset), commits, rewinds, deletions, reason (why the evidence is
-    not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves none).
+    log: the result of `of_groups`; handed_over: `HANDED_OVER`; groups: `GROUPS`; found: the result of `evidence`.
+    Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
+    new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
+    committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
+    group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
     """
     whole = _whole_by_group(log, groups, found)
     late = late_commits(log, handed_over).groupBy(*_KEYS).agg(F.count("*").alias("late_commits"))
@@ -196,9 +199,9 @@ def _commits(log: DataFrame) -> DataFrame:
 def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
     """Return why the evidence about each group is not whole (``reason``; null: it is whole).
 
-    When a group was deleted, its commits are compacted away, and only the deletion is sure to stay. An Empty group that
-    changes its protocol (KIP-848) is deleted in the log, too, but keeps its commits: there the group's record of the
-    other kind follows at once.
+    The evidence about a deleted group is not whole, because its commits are compacted away, and only the deletion is
+    sure to stay. But an Empty group that changes its protocol (KIP-848) keeps its commits: in the log its record is
+    deleted, too, and its record of the other protocol's kind follows at once.
     """
     order = Window.partitionBy("group").orderBy("log_offset")
     exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).select(
@@ -231,10 +234,10 @@ def _prefixed(whole: DataFrame, group: str, side: str) -> DataFrame:
 
 
 def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return what each group did to each partition's committed offset, in the order of the log.
+    """Return one row for each group and partition: its first own commit, its last offset, and counts of its commits.
 
-    The first commits count as written by this migration while their offsets are in ``ours`` and differ from the one
-    before. All later commits are the group's own.
+    A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
+    from the offset before it. All later commits are the group's own.
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     previous = F.lag("offset").over(order)
@@ -251,7 +254,7 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
         F.lag("tombstone").over(order).alias("was_deleted"),
         (F.array_contains("ours", F.col("offset")) & ~previous.eqNullSafe(F.col("offset"))).alias("maybe_ours"),
     )
-    # All commits after the first that is not ours are the group's own.
+    # The first commit that this migration can't have written, and all after it, are the group's own.
     rows = rows.withColumn("ours", F.min(F.coalesce("maybe_ours", F.lit(False))).over(order))
     own = ~F.col("tombstone") & ~F.col("ours")
     rewind = own & (F.col("offset") < F.col("reached"))
@@ -270,7 +273,7 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _resumed() -> Column:
-    """Return the doubt about a group that committed after its offset was deleted or expired; null if it did not."""
+    """Return a sentence if the group committed after its offset was deleted or expired, else null."""
     return F.when(F.col("resumed") > 0, "the offset was deleted or expired, and committed anew")
 
 

@@ -1,4 +1,4 @@
-"""The audit job: judges a hand-over from the log, and returns plain values of bounded size."""
+"""The audit job: judges a hand-over from the offsets topic's log, and returns plain values of bounded size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ MAX_ROWS = 1000
 
 
 class AuditedTopic(NamedTuple):
-    """One topic of one target group: how many partitions have each verdict, and how many went back (``rewinds``)."""
+    """One topic of one target group.
+
+    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
+    partitions with a commit at a lower offset than the previous one.
+    """
 
     source_group: str | None
     group: str
@@ -29,7 +33,7 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """One partition that has a problem or is undetermined (`audit.hand_over`)."""
+    """A partition with a problem, a rewind or the verdict ``undetermined``; its fields: see `audit.hand_over`."""
 
     source_group: str | None
     group: str
@@ -47,7 +51,7 @@ class Partition(NamedTuple):
 
 
 class LateCommit(NamedTuple):
-    """A commit of a source group after the hand-over (`audit.late_commits`)."""
+    """A commit of a source group after the hand-over; the fields are columns of `audit.late_commits`."""
 
     group: str
     topic: str
@@ -67,7 +71,7 @@ class Deletion(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The counts of one partition of the log (`audit.evidence`)."""
+    """The number of offsets of each kind in one partition of the log; the fields are columns of `audit.evidence`."""
 
     log_partition: int
     start_offset: int
@@ -93,8 +97,10 @@ class Malformed(NamedTuple):
 class Audit:
     """The result of `run_audit`.
 
-    old, new: how many partitions have each verdict. rewinds: how many partitions went back. problems: how many have a
-    problem. undetermined: how many of the others are undetermined. Each table has at most `MAX_ROWS` rows.
+    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
+    partitions with a commit at a lower offset than the previous one. problems: of those with a problem verdict or a
+    rewind. undetermined: of the others with the verdict ``undetermined``; both kinds are listed in doubtful. Each table
+    has at most `MAX_ROWS` rows.
     """
 
     old: dict[str, int]
@@ -117,9 +123,10 @@ def run_audit(
     groups: Iterable[tuple[str, int, int]],
     ranges: Iterable[tuple[int, int, int, int]],
 ) -> Audit:
-    """Judge a hand-over from the log (`offsets_log.RAW`), which must return the same rows each time it is read.
+    """Judge a hand-over from the log of ``__consumer_offsets``.
 
-    The other rows have the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
+    raw: the log (columns of `offsets_log.RAW`); it must return the same rows each time it is read. handed_over, groups,
+    ranges: rows with the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
     """
     asked = [*groups]
     partitions = [*ranges]
@@ -186,7 +193,7 @@ def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataF
 
 
 def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
-    """Return the first `MAX_ROWS` rows of a table as named tuples of this kind, with times in UTC."""
+    """Return the first `MAX_ROWS` rows of a table as instances of the named tuple ``kind``, with times in UTC."""
 
     def value(each: Any) -> Any:
         return each.astimezone(UTC) if isinstance(each, datetime) else each

@@ -1,8 +1,8 @@
-"""Compute the history in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
+"""Compute groups' commits and lag over time from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL.
 
 A group's committed offset at a moment is its last commit in the log up to that moment. Compaction removes a commit once
-a later one has replaced it. So every commit in the log is real, but at an earlier moment the log may have only an older
-commit than the group had made by then: its lag was at most what is shown.
+a later one has replaced it. So every commit in the log is real, but for an earlier moment the log may lack the group's
+last commit up to then, and have only an older one: the real lag was at most what is shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEYS = ["group", "topic", "partition"]
 
 
 class Moments(NamedTuple):
-    """Moments at equal distances, on round times, and a last one at any time after them."""
+    """Points in time for the history: from ``first`` on at multiples of ``every`` since 1970, and at last ``last``."""
 
     first: datetime
     every: timedelta
@@ -43,7 +43,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return the round times after ``earliest`` and before ``last``, then ``last`` itself."""
+        """Return the multiples of ``every`` after ``earliest`` and before ``last``, then ``last`` itself."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -55,12 +55,12 @@ class Moments(NamedTuple):
         return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
 
     def number(self, time: Column) -> Column:
-        """Return the number, from 0, of the first moment at or after a time; of the last moment for a later time."""
+        """Return the index of the first moment at or after ``time``; if there is none, that of the last moment."""
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """Return the moment with this number."""
+        """Return the moment with this index, which counts from 0."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
@@ -71,7 +71,7 @@ def commits(log: DataFrame) -> DataFrame:
 
     Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: deleted), deleted, rewind
     (the offset is lower than the one that it replaced), until (log_time of the next commit or deletion; null for the
-    last). ``log_time`` is the latest time in the partition's records so far, so that it never goes back along the log.
+    last). ``log_time`` is the latest time of these records so far, so that it never goes back along the log.
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
@@ -91,10 +91,11 @@ def commits(log: DataFrame) -> DataFrame:
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """Return one row for each group, topic and moment, from the group's first commit in the topic on.
 
-    made: `commits`; ends: `LOG_ENDS`; who: `members.members`. Columns: cluster_id, group, topic, taken_at (the moment),
-    partitions, committed, lag, produced, consumed (as in `timeline.lag_timeline`; lag is null if no log end offset is
-    known). For the time since the previous moment: commits, rewinds, deletions, last_commit_at and clients (of the
-    group's members, sorted, at most `MAX_CLIENTS`; empty: the log shows none).
+    made: the result of `commits`; ends: `LOG_ENDS`; who: the result of `members.members`. Columns: cluster_id, group,
+    topic, taken_at (the moment), partitions, committed, lag, produced, consumed (as in `timeline.lag_timeline`; lag is
+    null if no log end offset is known). For the time since the previous moment: commits, rewinds, deletions,
+    last_commit_at and clients (``client/host`` of the group's members, sorted, at most `MAX_CLIENTS`; empty: the log
+    shows none).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
@@ -113,11 +114,11 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 
 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
-    """Return one row for each group.
+    """Return one row for each group, with totals over all moments.
 
-    made: `commits`; timeline: `history`; evidence: `audit.evidence`. Columns: group, topics, partitions, commits,
-    rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment), log_partition, missing
-    (offsets that are not in that partition of the log).
+    made, timeline, evidence: the results of `commits`, `history` and `audit.evidence`. Columns: group, topics,
+    partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment),
+    log_partition, missing (offsets that are not in that partition of the log).
     """
     time = F.when(~F.col("deleted"), F.col("log_time"))
     executions = made.groupBy("group", "log_partition").agg(
@@ -146,7 +147,7 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """Return each group's committed offsets at each moment, as the rows of a snapshot."""
+    """Return each group's committed offsets at each moment, in the form of snapshots taken at these moments."""
     begun, ended = moments.number(F.col("log_time")), moments.number(F.col("until"))
     after = F.when(F.col("until").isNull(), F.lit(len(moments))).otherwise(ended)
     in_force = made.withColumns({"begun": begun, "after": after}).where(F.col("begun") < F.col("after"))

@@ -1,4 +1,4 @@
-"""The history job: reads the landed log of all groups, writes the table, and returns plain values of bounded size."""
+"""The history job: writes a table of lag over time from the offsets topic's log, and returns a bounded summary."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
-"""The number of moments is limited, because the brokers are asked once for each."""
+"""The largest number of moments of a history, limited because the brokers are asked for log ends once for each."""
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
-"""Writes the rows of `history.LOG_ENDS` for these partitions and moments as Parquet, and returns the path."""
+"""A function that writes the log end offset of these partitions at these moments as Parquet, and returns the path."""
 
 
 class LandedFiles(NamedTuple):
-    """A landed log: a folder of Parquet files with the columns of `offsets_log.RAW`, their offsets, and the cluster.
+    """A landed log, which is a copy of the offsets topic's log in a folder of Parquet files (`offsets_log.RAW`).
 
-    ranges: rows of `audit.RANGES`.
+    ranges: the offsets that were copied of each partition, as rows of `audit.RANGES`.
     """
 
     folder: str
@@ -39,7 +39,7 @@ class LandedFiles(NamedTuple):
 
 
 class GroupHistory(NamedTuple):
-    """One group (`history.by_group`). Lag is in records, over all its partitions; None if it is known for none."""
+    """One group; its fields: see `history.by_group`. Lag is the sum over all partitions; None if no lag is known."""
 
     group: str
     topics: int
@@ -58,9 +58,9 @@ class GroupHistory(NamedTuple):
 class History:
     """The result of `run_history`.
 
-    ``groups``: of ``found`` groups, the `MAX_ROWS` with the most commits. ``first``, ``last``: the first and the last
-    moment. ``timeline``: the points of the table that `result.moments` selects. ``evidence``: the counts of each
-    partition of the log.
+    ``groups``: of the ``found`` groups in the log, the `MAX_ROWS` with the most commits. ``first``, ``last``: the first
+    and the last moment. ``timeline``: the points of the table that `result.moments` selects. ``evidence``: for each
+    partition of the log, how many of its offsets are records, missing and so on.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -85,8 +85,8 @@ def run_history(
 
     Args:
         spark: a session.
-        log: see `LandedFiles`.
-        log_ends: see `LogEnds`.
+        log: the copy of the offsets topic's log.
+        log_ends: writes the log end offsets of partitions at moments.
         groups: the groups in the table; empty: all.
         every: the time between two moments.
         now: the last moment.

@@ -22,7 +22,7 @@ _LEAST_BYTES = 18
 
 
 def members(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a landed log (`offsets_log.RAW`) that lists members of a group.
+    """Return one row for each record of the log (columns of `offsets_log.RAW`) that lists a group's members.
 
     Columns: group, log_partition, log_offset, log_time, until (when the next record replaced it; null: it is the last),
     clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record can't be

@@ -1,12 +1,12 @@
-"""Decode the landed log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the offsets topic's log, copied to files (landed): DataFrame to DataFrame, in Spark SQL functions only.
 
 A key begins with a two-byte number, the kind of the record (`KINDS`), followed by the group's name. The key of a
 committed offset continues with topic and partition. A value begins with its version. Source: the message definitions of
 Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.1).
 
-No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with ``conv``
-and get their sign from its negative base or from `fold`, because a cast that overflows fails the job in Spark's ANSI
-mode.
+No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
+``conv``. They get their sign from its negative base (-10) or from `fold`, because a cast that overflows fails the job
+in Spark's ANSI mode.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ KINDS = {
 
 OFFSET_COMMIT = "offset-commit"
 GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
-"""The kinds of record that say that a group exists: a classic group, one of KIP-848, and one of KIP-1071."""
+"""The kinds of record that say that a group exists: a classic, a consumer (KIP-848), a streams group (KIP-1071)."""
 
 # In these kinds a second string follows the group: the topic of a commit, a member id, or (16) a regular expression.
 _WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
@@ -156,8 +156,8 @@ def decode(raw: DataFrame) -> DataFrame:
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
     """Return the rows with the position and the length of the metadata.
 
-    Version 4 is flexible: it has the length plus one, in groups of 7 bits, the lowest first. Two groups are enough,
-    because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
+    Value version 4 is flexible: it stores the length plus one as a varint of 7-bit groups, the lowest first. Two groups
+    are enough, because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
     """
     version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
     varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
@@ -210,15 +210,15 @@ def _kind() -> Column:
 
 
 def unsigned(column: str, start: Column | int, size: int) -> Column:
-    """Return the unsigned number in ``size`` bytes (at most 7) from ``start`` (from 1).
+    """Return the unsigned number in ``size`` bytes (at most 7) of a binary column from position ``start``.
 
-    Null if there are no bytes, wrong if there are fewer.
+    Position 1 is the first byte, -1 the last. Null if the column has no bytes there, wrong if it has fewer.
     """
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
 def _signed(column: str, start: Column | int) -> Column:
-    """Return the signed number in the 8 bytes from ``start`` (from 1)."""
+    """Return the signed number in the 8 bytes of a binary column from position ``start``, which counts from 1."""
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
@@ -239,7 +239,7 @@ def _bits(column: str, shift: int, bits: int) -> Column:
 
 
 def text(column: str, start: Column, size: Column) -> Column:
-    """Return the text in ``size`` bytes from ``start``; null if it is not UTF-8, or the size is negative."""
+    """Return the text in ``size`` bytes of a binary column from ``start``; null: not UTF-8, or a negative size."""
     return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 
 

@@ -1,4 +1,4 @@
-"""Check whether BEFORE and AFTER can be compared, with one job that returns one row, whatever their size."""
+"""Check whether the snapshots BEFORE and AFTER can be compared, with one Spark job that returns one row."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE
 
 
 class Alignment(NamedTuple):
-    """Facts about both sides together.
+    """The result of `align`: what the comparison needs to know of BEFORE and AFTER together.
 
-    cluster_id: the cluster of rows without a cluster id; empty if no row has one. hints: sentences for the reader of
-    the verdict. has_history: whether an expected group has more than two moments (in one cluster).
+    cluster_id: the one that rows without a cluster id belong to; empty if no row has one. hints: sentences for the
+    user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
     """
 
     cluster_id: str
@@ -27,15 +27,15 @@ class Alignment(NamedTuple):
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
-    """Return facts about both sides, if they can be compared.
+    """Check that BEFORE and AFTER can be compared; return their cluster id, hints, and if there is a history.
 
     Args:
-        asked: BEFORE under its expected groups (`mapping.expected`).
-        after: AFTER, with any groups.
+        asked: the rows of BEFORE, under the group in which each offset is expected afterwards (`mapping.expected`).
+        after: the rows of AFTER, also those of other groups.
 
     Raises:
-        InvalidInput: a side has no rows, or rows without a group; the clusters differ; a row has no cluster id and
-            there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
+        InvalidInput: BEFORE or AFTER has no rows, or rows without a group; the clusters differ; a row has no cluster id
+            and there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
     """
     look = _look(asked, after)
     if not look["before_rows"]:
@@ -87,7 +87,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.collect_set(F.when(F.col("before") > 0, cluster)).alias("before_clusters"),
         F.collect_set(F.when(F.col("after") > 0, cluster)).alias("after_clusters"),
     )
-    # Rows without a cluster id belong to the cluster of the others, so the moments of both count together.
+    # Rows without a cluster id belong to the same cluster as the other rows, so the moments of both are added up.
     of_a_line = F.when(F.col("clusterless") > 0, F.col("all_moments")).otherwise(F.col("moments"))
     before_only, after_only = F.col("after") == 0, F.col("before") == 0
     total = groups.agg(

@@ -1,4 +1,4 @@
-"""Write tables as CSV for people. Text that a spreadsheet would take for a formula is guarded, as in a snapshot."""
+"""Write tables as CSV for people. Text that a spreadsheet would take for a formula gets a leading ``'``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from migrate_groups.text import FORMULA
 
 
 def write_csv(table: DataFrame, folder: str) -> None:
-    """Write a table, guarded, as CSV with a header to a new folder."""
+    """Write a table as CSV with a header to a new folder; guard text that looks like a formula with a leading ``'``."""
     texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
     guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
     write_whole_cells(guarded, folder)

@@ -51,16 +51,18 @@ def run_reconcile(
 
     Args:
         spark: any session, also a remote one.
-        before_paths: files, folders or globs (`snapshots.read_snapshots`).
-        after_paths: the same, for snapshots of the target groups.
-        split: a spec, or a file that ``split`` wrote; needed if BEFORE is a snapshot of the source group, not split.
-        planned: rows of `reconcile.PLANNED`.
-        out: see `reconcile_tables`.
+        before_paths: files, folders or globs of snapshots taken before (`snapshots.read_snapshots`).
+        after_paths: the same, of snapshots of the target groups.
+        split: which topics go to which target group, as a spec or as a file that the command ``split`` wrote; needed if
+            BEFORE is a snapshot of the source group that was not split.
+        planned: offsets that a plan sets in the target groups if the source group has none: rows of
+            `reconcile.PLANNED`.
+        out: a new folder for the tables (`reconcile_tables`). Without it, no tables are written.
         quarantine: a new folder for invalid rows (`quarantine.set_aside`). Without it, an invalid row fails the job.
 
     Raises:
-        InvalidInput: a file can't be read or has an invalid row; the sides can't be compared; the spec does not cover
-            BEFORE; a folder exists already or can't be written.
+        InvalidInput: a file can't be read or has an invalid row; BEFORE and AFTER can't be compared; the spec does not
+            cover BEFORE; a folder exists already or can't be written.
     """
     with readable_failures():
         for folder in (out, quarantine):
@@ -97,7 +99,9 @@ def reconcile_tables(
     planned: DataFrame | None = None,
     out: Path | str | None = None,
 ) -> Reconciliation:
-    """`run_reconcile` for DataFrames with the columns of `snapshots.SNAPSHOT`, `mapping.MAPPING`, `reconcile.PLANNED`.
+    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` does files.
+
+    Their columns: before and after `snapshots.SNAPSHOT`, mapping `mapping.MAPPING`, planned `reconcile.PLANNED`.
 
     ``out`` is a folder that must not exist. Spark writes folders to it (part files, and ``_SUCCESS`` when complete):
     ``partition_verdict.parquet`` and ``.csv``. ``group_topic_summary`` and, if there are more than two moments,
@@ -114,7 +118,10 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """Do what `reconcile_tables` does. ``rows`` are the rows of ``checked``, without its check that fails the job."""
+    """Compare as `reconcile_tables` does. ``checked`` and ``rows`` are both BEFORE and AFTER.
+
+    A job over ``checked`` fails at an invalid row. ``rows`` has the same rows without this check.
+    """
     spark = rows[0].sparkSession
     with readable_failures():
         if out is not None:
@@ -211,7 +218,7 @@ def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
 
 
 def _place(path: str) -> str:
-    """Return a path as the file system knows it, so that ``./a.csv`` is ``a.csv``."""
+    """Return the real path of a local path, so that ``./a.csv`` equals ``a.csv``; a URI is returned unchanged."""
     return path if "://" in path else os.path.realpath(path)
 
 
@@ -227,7 +234,7 @@ def _exists(spark: SparkSession, path: str) -> bool:
 
 @contextmanager
 def _all_or_nothing(folder: str) -> Iterator[None]:
-    """Delete a folder on this machine if the block fails; elsewhere, the missing ``_SUCCESS`` shows the failure."""
+    """Delete a local folder if the block fails; in other file systems the missing ``_SUCCESS`` shows the failure."""
     try:
         yield
     except BaseException:

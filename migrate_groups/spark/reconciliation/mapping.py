@@ -1,9 +1,10 @@
 """Find the group in which each committed offset of BEFORE is expected afterwards.
 
 - A row with a ``source_group`` (from a file that ``split`` wrote) is expected in its ``group``.
-- Otherwise, with a mapping, it is expected in the group that the mapping names for its group and topic (and partition,
-  if the mapping has partitions). Rows that the mapping does not name stay with their group and are left out.
-- Otherwise it is expected in its own group: the same group is compared at two moments.
+- Any other row, if there is a mapping, is expected in the group that the mapping names for its group and topic (and
+  partition, if the mapping has partitions). Rows that the mapping does not name were not handed over; they are left
+  out.
+- Any other row, if there is no mapping, is expected in its own group: this group is compared at two moments.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ TOPIC_MAPPING = StructType(
         StructField("group", StringType(), nullable=False),
     ]
 )
-"""A split spec as rows: the target group for each topic of a source group."""
+"""The columns of a mapping made from a split spec: the target group for each topic of a source group."""
 
 MAPPING = StructType(
     [*TOPIC_MAPPING.fields[:2], StructField("partition", IntegerType(), nullable=False), TOPIC_MAPPING.fields[2]]
 )
-"""A split file as rows: the target group for each partition of a source group."""
+"""The columns of a mapping made from a split file: the target group for each partition of a source group."""
 
 _MOST_NAMES = 6
 
@@ -47,10 +48,11 @@ class SplitMapping:
 
 
 def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
-    """Return the rows of BEFORE under the group in which their offset is expected afterwards (see the module).
+    """Return the rows of BEFORE, each under the group in which its offset is expected afterwards.
 
-    The result has the columns of ``before``. ``source_group`` is set if the row was handed over, and null if the group
-    is compared with itself. ``mapping`` has the columns of `MAPPING` or of `TOPIC_MAPPING`.
+    The module's docstring has the rules. The result has the columns of ``before``. ``source_group`` is set if the row
+    was handed over, and null if the group is compared with itself. ``mapping`` has the columns of `MAPPING` or of
+    `TOPIC_MAPPING`.
     """
     if mapping is None:
         return before
@@ -65,12 +67,12 @@ def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
 
 
 def split_mapping(split: DataFrame) -> DataFrame:
-    """Return the mapping (columns of `MAPPING`) of a snapshot that ``split`` wrote."""
+    """Return the mapping (columns of `MAPPING`) from a snapshot that the command ``split`` wrote."""
     return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
 
 
 def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
-    """Return the mapping (columns of `TOPIC_MAPPING`) of a spec. Runs one job; the driver holds topics, never rows.
+    """Return the mapping (columns of `TOPIC_MAPPING`) from a split spec. The driver gets only BEFORE's topics.
 
     Raises:
         InvalidInput: the source group is not in BEFORE or was split before; or ``split.cover`` raises it.

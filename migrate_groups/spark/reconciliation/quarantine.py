@@ -1,4 +1,4 @@
-"""Set invalid rows aside instead of failing the job: as CSV, with the place and the reason of each."""
+"""Write invalid snapshot rows to CSV instead of failing the job, each with its file, its line and the reason."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """Return the valid rows of `snapshots.examined`, without `snapshots.PROBLEM`."""
+    """Return the valid rows of a result of `snapshots.examined`, without its column `snapshots.PROBLEM`."""
     return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
 
 
 def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
-    """Write the invalid rows of `snapshots.examined` to a new folder, and return how many each side has.
+    """Write the invalid rows of BEFORE and AFTER to a new folder as CSV; return the number of those of each.
+
+    before, after: results of `snapshots.examined`.
 
     Columns: side (BEFORE or AFTER), file, line (of the first row with this cell in a CSV file on this machine; null
     elsewhere and beyond `MAX_LINES`), column and value (column null: the value is the text, or its beginning, of a row
@@ -66,6 +68,6 @@ def _lines(wrong: DataFrame) -> DataFrame:
 
 
 def _shown(uri: str) -> Column:
-    """Return a file's URI in the form of `failures.shown`."""
+    """Return a column of file URIs as people write them: ``file:`` URIs as paths, like `failures.shown`."""
     path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
     return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

@@ -1,28 +1,29 @@
 """Compare two snapshots, with a verdict for every partition: DataFrame to DataFrame, in Spark SQL functions only.
 
 BEFORE has the source group's committed offsets; `mapping` finds the group in which each of them is expected afterwards.
-AFTER has snapshots of those groups. Its rows of other groups, such as the source group, are left out. Several rows of
-one group, topic and partition are a history: on each side the latest ``taken_at`` counts (null is the earliest).
+AFTER has snapshots of these expected groups. Its rows of other groups, such as the source group, are left out. If
+BEFORE or AFTER has several rows of one group, topic and partition, the latest ``taken_at`` counts (null is the
+earliest).
 
 A partition's status is the first in this table that applies:
 
 ===================  ===============================================================================================
-``below-log-start``  the offset committed after is below the log start offset: unread records are already deleted
-``no-commit``        neither side has a committed offset
-``missing``          committed before, not after
-``unexpected``       committed after, but not before; or the topic was recreated since (the topic ids differ), so that
-                     the offset before says nothing about the offset after
-``behind``           the offset after is lower: records are processed again
-``ahead``            the offset after is higher, which proves nothing (`AHEAD_PROVES_NOTHING`)
+``below-log-start``  the offset in AFTER is below the log start offset: unread records are already deleted
+``no-commit``        neither BEFORE nor AFTER has a committed offset
+``missing``          BEFORE has a committed offset, AFTER has none
+``unexpected``       AFTER has a committed offset, BEFORE has none; or the topic was recreated in between (the topic ids
+                     differ), so that the offsets can't be compared
+``behind``           the offset in AFTER is lower: records are processed again
+``ahead``            the offset in AFTER is higher: records were processed since, or are skipped
 ``exact``            the offsets are equal
 ===================  ===============================================================================================
 
 ``below-log-start`` comes first because it always means lost records; ``reason`` names everything that is true of a row.
-An offset above the log end offset has no status, because a live group's offset may be read after the log end. Its lag
-is shown as negative, and ``reason`` says so.
+An offset above the log end offset has no status of its own, because the offset of a live group may be read after the
+log end. Its lag is negative, and ``reason`` says so.
 
-If nothing was committed before, a plan may set an offset on purpose (`PLANNED`). Then the offset after is compared with
-the planned one. There is still no lag before.
+If BEFORE has no committed offset, a plan may set one in the target group (`PLANNED`). Then the offset in AFTER is
+compared with the planned offset. The lag before stays null.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ PLANNED = StructType(
         StructField("planned", LongType(), nullable=False),
     ]
 )
-"""Offsets that a plan sets in target groups if the source group has no committed offset (``uncommitted``)."""
+"""Offsets that a plan sets in target groups for partitions without a committed offset in the source group."""
 
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
 """All statuses, the worst first."""
 
 PROBLEMS = STATUSES[:4]
-"""The statuses that mean a gap, a replay or a missing partition."""
+"""The statuses that mean skipped records, records that are processed twice, or a missing committed offset."""
 
 AHEAD_PROVES_NOTHING = (
     "`ahead` proves nothing: a day of normal work looks like it, and so does a skipped record. "
@@ -61,13 +62,13 @@ _KEYS = ["group", "topic", "partition", "cluster_id"]
 _TOPIC_KEYS = ["cluster_id", "group", "topic"]
 _SUMS = ("lag_before", "lag_after", "produced", "consumed")
 TIME_LAGS = ("time_lag_before", "time_lag_after")
-"""The columns of the time lag, in seconds."""
+"""The columns of the time lag: the age of a partition's oldest unread record, in seconds."""
 
 
 def partition_verdict(
     before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, planned: DataFrame | None = None
 ) -> DataFrame:
-    """Return one row for each cluster, expected group, topic and partition: its status and the figures of both moments.
+    """Return one row for each cluster, expected group, topic and partition: its status and figures.
 
     Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
     before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
@@ -75,14 +76,14 @@ def partition_verdict(
     (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
     reason (null: nothing to explain).
 
-    Cluster ids must be equal, or null on both sides; `comparable.align` checks that. A job over the result fails with a
-    sentence if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same moment, or a group
-    gets one partition from two source groups.
+    Cluster ids must be equal, or null on both sides; `comparable.align` checks that. A job over the result fails with
+    one sentence if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same moment, or a
+    group gets one partition from two source groups.
     """
     asked = _named(expected(before, mapping), "before")
     groups = F.broadcast(asked.select("cluster_id", "group").distinct())
     found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
-    # Repartitioned by hand. Otherwise Spark would sort the rows before the exchange, too, and merge hardly any there.
+    # Repartitioned by hand, because Spark would otherwise also sort before the exchange, and merge hardly any rows.
     rows = with_rows(asked, found).repartition(*_KEYS)
     timed = OLDEST_UNCONSUMED.name in rows.columns
     sides = rows.groupBy(*_KEYS).agg(*_moment("before", timed=timed), *_moment("after", timed=timed))
@@ -117,7 +118,7 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
     Columns: cluster_id, group, topic, worst (status), partitions, one count for each status (``below_log_start`` and
     ``no_commit`` with underscores), the sums of lag_before, lag_after, produced, consumed over the partitions that have
-    them (null if none has, or if the sum is too large for a bigint; totals leave it out then), and the largest
+    them (null if none has, or if the sum is too large for a bigint), and the largest
     time_lag_before and time_lag_after, if ``verdicts`` has these columns.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
@@ -128,9 +129,10 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
 
 def with_totals(summary: DataFrame) -> DataFrame:
-    """Return the rows of `group_topic_summary` and one row with the totals: its ``is_total`` is true, its group null.
+    """Return the rows of `group_topic_summary`, and one more row with the totals: cluster, group and topic are null.
 
-    ``topics`` is the number of summary rows in each row.
+    Two columns are added: is_total (true in the row of totals), topics (how many rows of ``summary`` the row sums up).
+    A sum that is null in a row of ``summary`` is left out of the totals.
     """
     counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
     return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
@@ -143,7 +145,7 @@ def with_totals(summary: DataFrame) -> DataFrame:
 
 
 def severity(status: Column) -> Column:
-    """Return a status as a number, 1 for the worst."""
+    """Return the rank of a status as a number: 1 is the worst."""
     return F.array_position(_statuses(), status)
 
 
@@ -161,12 +163,12 @@ def _status_of(number: Column) -> Column:
 
 
 def _named(rows: DataFrame, side: str) -> DataFrame:
-    """Return the rows with the name of their side; an empty cluster_id replaces null, so that it joins and groups."""
+    """Return the rows with ``side`` as a column; an empty cluster_id replaces null, so that rows without one join."""
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
 def _moment(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates of one side: its latest row, and values that differ if another row contradicts it."""
+    """Return the aggregates of BEFORE or AFTER: its latest row, and pairs that differ if another row contradicts it."""
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = ["offset", "log_start_offset", "log_end_offset", "topic_id", "source_group"]
     values += [OLDEST_UNCONSUMED.name] if timed else []
@@ -179,14 +181,14 @@ def _moment(side: str, *, timed: bool) -> list[Column]:
 
 
 def _time_lag(side: str) -> Column:
-    """Return the age of the oldest unread record, in seconds; 0 if its timestamp is in the future."""
+    """Return the age of the oldest unread record at the snapshot, in seconds; 0 if its timestamp is later."""
     taken_at, oldest = (F.unix_micros(F.col(f"{side}.{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
     return age.alias(f"time_lag_{side}")
 
 
 def _contradiction(side: str) -> Column:
-    """Return null, or fail the job if a side has two offsets or two source groups for one partition."""
+    """Return null; fail the job if BEFORE (or AFTER) has two offsets or two source groups for one partition."""
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
     two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s", place)
@@ -203,7 +205,7 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """Return the offset at which the target group has to start."""
+    """Return the offset at which the target group must start: the one in BEFORE, else the planned one."""
     return F.coalesce("before.offset", "planned")
 
 

@@ -22,21 +22,21 @@ from migrate_groups.spark.reconciliation.reconcile import (
 from migrate_groups.spark.reconciliation.timeline import most_telling
 
 MAX_SUMMARY = 1000
-"""The largest number of summary rows that the driver receives, the worst first; the files have all."""
+"""The largest number of summary rows that the driver receives, the worst first; the written tables have all rows."""
 
 MAX_WORST = 20
 """The largest number of partitions that are named one by one."""
 
 
 MAX_TIMELINE = 2000
-"""The largest number of timeline points that the driver receives; the files have all."""
+"""The largest number of points of lag over time that the driver receives; the written table has all points."""
 
 
 class GroupTopic(NamedTuple):
-    """One group and topic, or the totals (then cluster, group and topic are None).
+    """The verdict on one group and topic, or the totals (cluster, group and topic are None).
 
-    Lags, produced and consumed are in records. The time lags are the largest of any partition, in seconds; None if they
-    are not known.
+    worst: the worst status. counts: the number of partitions by status. Lags, produced and consumed are in records. The
+    time lags are the largest of any partition, in seconds; None if they are not known.
     """
 
     cluster_id: str | None
@@ -54,7 +54,7 @@ class GroupTopic(NamedTuple):
 
 
 class PartitionVerdict(NamedTuple):
-    """One partition with a problem."""
+    """One partition with a problem; the fields are columns of `reconcile.partition_verdict`."""
 
     cluster_id: str | None
     group: str
@@ -70,11 +70,11 @@ class PartitionVerdict(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """One topic of a group (None: all its topics together) at one moment.
+    """The lag of one topic of a group (None: of all its topics together) at one moment.
 
-    ``group`` is the expected group. Its line begins with the source group's offsets in BEFORE, until the group's own
-    first commit, and continues with its own offsets. ``lag`` is in records, the sum over the partitions that have one;
-    None if none has. ``produced`` and ``consumed`` are in records since the previous moment; None at the first.
+    ``group`` is the target group. Moments before its first own commit have the source group's offsets in BEFORE, later
+    moments its own offsets. ``lag`` is in records, the sum over the partitions that have one; None if none has.
+    ``produced`` and ``consumed`` are in records since the previous moment; None at the first.
     """
 
     cluster_id: str | None
@@ -93,7 +93,7 @@ class Reconciliation:
 
     ``summary``: the `MAX_SUMMARY` worst of ``topics`` rows, one for each group and topic, sorted by severity, then by
     name. ``worst``: the first `MAX_WORST` partitions with a problem, sorted likewise. ``hints``: sentences for the
-    reader. ``timeline``: sorted by cluster, group, topic (None first) and moment; empty if there are two moments or
+    user. ``timeline``: sorted by cluster, group, topic (None first) and moment; empty if there are two moments or
     fewer. ``quarantined``: the number of invalid rows that were set aside, which the verdict leaves out.
     """
 
@@ -117,10 +117,10 @@ class Reconciliation:
 
 
 def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
-    """Return the result, from one job for counts and summary, and a second one for the worst partitions, if any.
+    """Return the result. One Spark job makes counts and summary, a second one finds the worst partitions, if any.
 
     Args:
-        verdicts: `reconcile.partition_verdict`, at least one row.
+        verdicts: the result of `reconcile.partition_verdict`; it must have a row.
         hints: sentences to include in the result.
         timeline: points to include in the result.
     """
@@ -142,7 +142,7 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 
 
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
-    """Return at most `MAX_TIMELINE` points of `timeline.most_telling`, sorted as in `Reconciliation`."""
+    """Return at most `MAX_TIMELINE` lags over time (`timeline.most_telling`), sorted as in `Reconciliation`."""
     if timeline is None:
         return ()
     moment = F.unix_micros("taken_at").alias("taken_at")
@@ -166,9 +166,9 @@ def _group_topic(row: Row) -> GroupTopic:
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
-    """Return the worst partitions, given the worst topics.
+    """Return the `MAX_WORST` worst partitions, which are searched only in ``topics``, the `MAX_WORST` worst topics.
 
-    Each of these topics has at least one of the worst partitions, so no other topic has to be searched.
+    No other topic can have one of them, because each of ``topics`` has a partition that is as bad or worse.
     """
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (

@@ -45,10 +45,10 @@ def _field(column: schema.Column) -> StructField:
 
 
 SNAPSHOT = StructType([_field(column) for column in schema.SNAPSHOT])
-"""The columns of a snapshot file, in its order. ``topic`` and ``partition`` are never null, although nullable here."""
+"""The columns of a snapshot file, in the file's order. Rows with a null ``topic`` or ``partition`` are invalid."""
 
 OLDEST_UNCONSUMED = _field(schema.OLDEST_UNCONSUMED)
-"""A further column of snapshots that were taken with time lag."""
+"""An optional column, for the time lag: the timestamp of the oldest record that the group has not read."""
 
 _HEADLESS = [column.name for column in schema.RESET]
 _BROKEN = "_broken"
@@ -57,7 +57,7 @@ _TEXT = "_text_"
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 """Options for reading Parquet: a page that does not match its checksum fails the job."""
 PROBLEM = "_problem"
-"""A column of `examined`: why a row is invalid, as a JSON object with `failures.PROBLEM_FIELDS`; otherwise null."""
+"""A column of `examined`: why a row is invalid, as JSON with the keys `failures.PROBLEM_FIELDS`; null if valid."""
 
 # Longer texts are cut off, because a quote that never closes makes one row of the rest of the file.
 _MOST_SHOWN = 1000
@@ -88,13 +88,13 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the same rows with a further column, `PROBLEM`, which the caller handles. Raises as `read_snapshots`."""
+    """Return what `read_snapshots` does, with the invalid rows, and with the column `PROBLEM`. Raises likewise."""
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
 
 
 def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
-    """Return the rows of both; a column that only one of them has is null in the other's rows."""
+    """Return the rows of both tables; a column that only one of them has is null in the other's rows."""
     return rows.unionByName(more, allowMissingColumns=True)
 
 
@@ -117,7 +117,7 @@ def spark_path(path: str) -> str:
 def written_path(path: str) -> str:
     """Return a path as Spark writes to it.
 
-    A local path with a colon becomes absolute, because otherwise Spark takes the part before the colon for a scheme.
+    A local path with a colon becomes absolute, because Spark would take the part before the colon for a URI scheme.
     """
     return path if "://" in path or ":" not in path else str(Path(path).absolute())
 
@@ -235,7 +235,10 @@ def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
 
 
 class _Check(NamedTuple):
-    """When a row is invalid, what was expected, of which column (None: the row as a whole), and the value found."""
+    """A check of a row: whether it is invalid (wrong), and what an error then says.
+
+    expected: what was expected. column: the column that is wrong; None: the row as a whole. value: the value found.
+    """
 
     wrong: Column
     expected: str
@@ -244,7 +247,9 @@ class _Check(NamedTuple):
 
 
 def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
-    """Return the rows with `PROBLEM`, from the first check that fails: of ``checks``, then of those for any file.
+    """Return the rows with the column `PROBLEM`, which tells the first check that fails.
+
+    ``checks`` come first, then those for any file: required columns, topic names, UTF-8.
 
     For each row only the number of the failing check is computed, and only for an invalid row its problem. With a
     problem for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.

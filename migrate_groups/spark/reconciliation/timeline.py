@@ -1,8 +1,9 @@
-"""Compute lag over time, if there are more moments than one before and one after.
+"""Compute lag over time from snapshots that were taken at more than two moments.
 
-A line belongs to an expected group (`mapping.expected`) and a topic. It begins with the source group's offsets in
-BEFORE, until the expected group's own first commit in the topic, and continues with the group's own offsets. So a line
-runs across the hand-over, and each point's ``source_group`` says whose offsets it has.
+There is a line of points for each topic of each expected group (`mapping.expected`: the group in which an offset is
+expected after the hand-over). It begins with the source group's offsets in BEFORE, until the expected group's own first
+commit in the topic, and continues with the group's own offsets. So a line runs across the hand-over, and each point's
+``source_group`` says whose offsets it has.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
     Columns: cluster_id, group, topic, taken_at, source_group (the source group while the offsets are its own, null
     afterwards), partitions, committed (partitions with a committed offset), lag (null if no partition has one, because
-    no commit is never lag 0), produced and consumed (since the previous moment with this partition; null at the first
-    moment, and if the topic was recreated in between). The figures are sums over the partitions that have them, null if
-    too large for a bigint.
+    a partition without a commit does not count as lag 0), produced and consumed (since the previous moment with this
+    partition; null at the first moment, and if the topic was recreated in between). The figures are sums over the
+    partitions that have them, null if too large for a bigint.
 
     Cluster ids must be equal, or null on both sides; `comparable.align` checks that.
     """
@@ -60,7 +61,7 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points of `lag_timeline` and of a line for each group as a whole (its topic is null).
+    """Return at most ``most`` points of `lag_timeline`, and of further lines that sum up a group's topics (topic null).
 
     Lines of whole groups are kept before those of topics, and lines with the largest lag first. If a line is cut, its
     latest points are kept. The result is sorted by line and moment.
@@ -81,12 +82,12 @@ def most_telling(timeline: DataFrame, most: int) -> DataFrame:
 
 
 def _comparable(rows: DataFrame) -> DataFrame:
-    """Return the rows with an empty cluster_id instead of null, so that it joins."""
+    """Return the rows with an empty cluster_id in place of null, so that rows without a cluster id join."""
     return rows.withColumn("cluster_id", F.coalesce("cluster_id", F.lit("")))
 
 
 def _since(value: Column) -> Column:
-    """Return the change since the partition's previous moment; null if the topic was recreated in between."""
+    """Return the change of ``value`` since the partition's previous moment; null if the topic was recreated since."""
     earlier = Window.partitionBy(*_PARTITION).orderBy("taken_at")
     another = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(earlier), F.lit(False))
     return F.when(~another, value - F.lag(value).over(earlier))
