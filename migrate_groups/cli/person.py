@@ -44,7 +44,7 @@ class Person:
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Show the plan on stdout, and save it if ``plan_out`` is set."""
+        """Show the plan on stdout, and save it if ``plan_out`` is set. ``rows`` reads its rows when they are needed."""
         show_plan(plan, rows, self.output_format, self.plan_out, force=self.force)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:

@@ -55,12 +55,12 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
-    """Watch the groups in `watched` for ``seconds``, or until one still consumes, and return what was found.
+    """Watch the groups that must no longer consume (see `watched`) for ``seconds``, or until one does.
 
-    The result is the execution with the findings in ``moved``. A group that keeps other topics and rebalances at the
-    end is watched for up to 5 more minutes, because its assignment shows only after the rebalance. If the rebalance
-    has not ended by then, ``moved`` names the group. After a hand-over, the offsets of the target groups are then read
-    once more.
+    Return the execution with what these groups did since the write in its field ``moved``. A group that keeps other
+    topics and rebalances at the end is watched for up to 5 more minutes, because its assignment shows only after the
+    rebalance. If the rebalance has not ended by then, ``moved`` names the group. After a hand-over, the offsets of the
+    target groups are then read once more.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []

@@ -66,7 +66,10 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry with outcome ``refused``. ``sent``: its offset may have been in place: add it to ``own``."""
+        """Return the entry with outcome ``refused``.
+
+        With ``sent`` its new offset may have been in place for a moment, so the returned entry has it in ``own``.
+        """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 

@@ -20,7 +20,7 @@ _MOST_BYTES = 64_000
 
 
 class Size(NamedTuple):
-    """Limits of a comment: the rows of each table and the number of groups; the characters of a name or a reason."""
+    """Limits of a GitHub comment. rows: of each table, and the number of groups. characters: of a name or a reason."""
 
     rows: int
     characters: int
@@ -92,7 +92,7 @@ def html_code(text: str, size: Size) -> str:
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a sentence with names in it, escaped: GitHub reads no Markdown, HTML, link, mention or reference in it."""
+    """Return a sentence for a GitHub comment, cut to ``size``, with its Markdown, HTML, links and mentions escaped."""
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
     # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
     return re.sub("([@#])", r"\1&#8203;", escaped)

@@ -82,7 +82,10 @@ class LandedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_more(self, starts: Mapping[int, int]) -> LandedLog:
-        """Return the log with these partitions and start offsets added. Partitions that it has already are kept."""
+        """Return the landed log of ``__consumer_offsets`` with these partitions added.
+
+        starts: for each partition, the first offset to land. A partition that it has already keeps its own.
+        """
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> LandedLog:

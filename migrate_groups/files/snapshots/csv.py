@@ -23,7 +23,10 @@ def is_header(cells: list[str]) -> bool:
 
 
 def read(data: bytes, name: str, header: list[str]) -> Snapshot:
-    """Return the snapshot in a CSV file. Raises `InvalidInput`, which names line, column and expected value."""
+    """Return the snapshot in a CSV file. Raises `InvalidInput`, which names line, column and expected value.
+
+    name: the file's name, for errors. header: the column names in its first line.
+    """
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
     table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)
     for field in SCHEMA:

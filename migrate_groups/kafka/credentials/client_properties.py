@@ -128,7 +128,7 @@ class _Given:
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys that were not used, sorted."""
+        """Return the keys of the given client properties that nothing has read yet, sorted."""
         return tuple(sorted(self._unused))
 
 

@@ -169,9 +169,9 @@ def keep(
     """Write the files of the run: split, snapshots and plan, and a snapshot of the target groups.
 
     If the write is not whole, because a partition is not confirmed or the source group still consumes, there is no
-    snapshot of the target groups. The target groups' applications may start meanwhile, and do not wait for these files.
-    So the log end offsets, which show the lag of the source group, are read only now. If a file can't be written,
-    ``file`` notes it and no error is raised, because the offsets are in place.
+    snapshot of the target groups. The new applications may start as soon as the offsets are written. To keep them from
+    waiting, the log end offsets are read here, after the write: only the source group's lag in its snapshot needs them.
+    If a file can't be written, ``file`` notes it and no error is raised, because the offsets are in place.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
