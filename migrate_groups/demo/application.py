@@ -7,6 +7,7 @@ between two polls.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -109,7 +110,8 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 
 
 def main() -> None:
-    """Run the application that the command line arguments describe."""
+    """Run the application that the command line arguments describe. The Kafka client's log goes to stderr."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     client, bootstrap, group, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]
     write_down(Path(ledger), consume(bootstrap, group, topics, Stopped()))
