@@ -6,6 +6,11 @@ messages on stderr and turns them into exit codes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
 EXIT_CHANGES = 10
 """The exit code of a dry run with ``--detailed-exitcode`` that found something to write. It is no error."""
 
@@ -86,3 +91,13 @@ class MissingDependency(MigrateGroupsError):
 INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
 """The advice in messages where Spark is missing. It lists the packages of the extra ``spark``, so that it holds however
 this package was installed."""
+
+
+def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T]:
+    """Return the answer for each group. Raises the first error among them."""
+    found: dict[str, T] = {}
+    for group, answer in answers.items():
+        if isinstance(answer, MigrateGroupsError):
+            raise answer
+        found[group] = answer
+    return found

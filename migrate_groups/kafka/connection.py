@@ -22,6 +22,7 @@ T = TypeVar("T")
 # Each retry opens a new client, because kafka-python's client remembers a group's coordinator after it has moved, and
 # does not know a restarted broker even if another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
+_PAUSES = tenacity.wait_exponential(multiplier=0.05, max=1.0)
 _LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
@@ -68,7 +69,7 @@ class KafkaConnection:
             retry=tenacity.retry_if_exception(self._is_worth_another_try),
             # An attempt without time left would hide the error of the attempt before it behind a time-out.
             stop=tenacity.stop_before_delay(self._config.timeout * _LAST_ATTEMPT),
-            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
+            wait=_PAUSES,
             after=lambda _: self.close(),
             reraise=True,
         )
@@ -77,6 +78,15 @@ class KafkaConnection:
         except (kafka_errors.KafkaError, OSError) as error:
             raise explain(error, self._config.security, doing, needs) from error
         return result
+
+    def repeat_while(self, is_left: Callable[[], object]) -> None:
+        """Call ``is_left``, which does work and returns whether some is left, until none is or the time-out is over."""
+        tenacity.Retrying(
+            retry=tenacity.retry_if_result(bool),
+            stop=tenacity.stop_after_delay(self._config.timeout),
+            wait=_PAUSES,
+            retry_error_callback=lambda _: None,
+        )(is_left)
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
         """Return each group's answer to ``ask``, or its error; retriable errors are retried until the time-out.

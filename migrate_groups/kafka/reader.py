@@ -6,12 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import tenacity
-
-from migrate_groups.errors import InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits
-from migrate_groups.kafka import cluster_facts
+from migrate_groups.errors import InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits, raise_first
+from migrate_groups.kafka import cluster_facts, wire
 from migrate_groups.kafka import groups as of_groups
-from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, KafkaConnection
 from migrate_groups.kafka.hold import without_holder
@@ -123,10 +120,7 @@ class KafkaPythonReader:
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the committed offset of each partition; None if nothing is committed (`OffsetsReader.committed`)."""
-        found = self.committed_by_group({group: partitions})[group]
-        if isinstance(found, MigrateGroupsError):
-            raise found
-        return found
+        return raise_first(self.committed_by_group({group: partitions}))[group]
 
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
@@ -150,12 +144,7 @@ class KafkaPythonReader:
                     answers[group].update({tp: each for tp, each in answer.items() if each.error_code != wire.UNSTABLE})
             return any(partition not in answers[group] for group in left.keys() - failed for partition in left[group])
 
-        tenacity.Retrying(
-            retry=tenacity.retry_if_result(bool),
-            stop=tenacity.stop_after_delay(self._config.timeout),
-            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
-            retry_error_callback=lambda _: None,
-        )(read_what_is_still_pending)
+        self._connection.repeat_while(read_what_is_still_pending)
         return {
             group: failed.get(group) or self._read(group, partitions, answers[group])
             for group, partitions in wanted.items()
@@ -178,12 +167,8 @@ class KafkaPythonReader:
 
     def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
         """Return each group's answer to ``ask``. Raises the error of the first group without an answer."""
-        found: dict[str, T] = {}
-        for group, answer in self._each_of_groups(groups, ask, doing).items():
-            if isinstance(answer, MigrateGroupsError):
-                raise answer
-            found[group] = answer
-        return found
+        answers = self._each_of_groups(groups, ask, doing)
+        return raise_first(answers)
 
     def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
         """Return each group's answer to ``ask``, or its error, which says ``doing`` before "group 'g'"."""

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import msgspec
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized, raise_first
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
@@ -48,10 +48,7 @@ class SecondClient:
 
         confluent-kafka reads metadata wrongly (docs/kafka-behaviour.md#confluent-kafka).
         """
-        found = self.committed_by_group({group: partitions})[group]
-        if isinstance(found, MigrateGroupsError):
-            raise found
-        return found
+        return raise_first(self.committed_by_group({group: partitions}))[group]
 
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import kafka.errors as kafka_errors
-import tenacity
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import groups as of_groups
@@ -90,12 +89,7 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._connection.close()
             return left
 
-        tenacity.Retrying(
-            retry=tenacity.retry_if_result(bool),
-            stop=tenacity.stop_after_delay(self._config.timeout),
-            wait=tenacity.wait_exponential(multiplier=0.05, max=1.0),
-            retry_error_callback=lambda _: None,
-        )(not_applied)
+        self._connection.repeat_while(not_applied)
         silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
         return {
             group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import GroupNotFound, MigrateGroupsError, Refused, UsageError
+from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
@@ -164,12 +164,7 @@ def read_committed(
 
     Raises the errors of `OffsetsReader.committed`.
     """
-    found: dict[str, CommittedOffsets] = {}
-    for group, answer in reader.committed_by_group(wanted).items():
-        if isinstance(answer, MigrateGroupsError):
-            raise answer
-        found[group] = answer
-    return found
+    return raise_first(reader.committed_by_group(wanted))
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
