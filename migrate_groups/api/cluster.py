@@ -30,7 +30,6 @@ from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.ways_back import go_back
 from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
@@ -193,7 +192,7 @@ class Cluster:
             wanted = _application(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
             execution = applying.apply(self._write(), wanted, file, self._clock, self._events)
-            return _checked(execution, file)
+            return _checked(result_of(execution, file) if execution else None)
 
     # Cut over
 
@@ -232,10 +231,7 @@ class Cluster:
         Returns None if an earlier run handed over and the target groups have started. Raises the errors of `apply`.
         """
         wanted = _migration(split, run_dir, options, wait=wait, hold=hold, approved=approved)
-        outcome = migrate.migrate(self._write(), wanted, self._clock, self._events)
-        if outcome is not None:
-            outcome.check()
-        return outcome
+        return _checked(migrate.migrate(self._write(), wanted, self._clock, self._events))
 
     # Undo
 
@@ -281,7 +277,8 @@ class Cluster:
 
     def _go_back(self, verb: Verb, receipt: Path, wait: float = 0.0) -> WriteResult | None:
         with open_receipt(receipt_in(Path(receipt)), must_exist=True) as file:
-            return _checked(go_back.go_back(self._write(), verb, file, self._clock, self._events, wait=wait), file)
+            execution = go_back.go_back(self._write(), verb, file, self._clock, self._events, wait=wait)
+            return _checked(result_of(execution, file) if execution else None)
 
     def _look(self) -> GroupReader:
         self._reader = self._reader or self._opened.enter_context(open_reader(self._config))
@@ -313,10 +310,8 @@ def _migration(
     return MigrateRequest(file=file, options=file.options, run=run, wait=wait, hold=hold, approved=reviewed)
 
 
-def _checked(execution: Execution | None, file: ReceiptFile) -> WriteResult | None:
-    """Return the result of a write, or None if there was none. Raises `PartlyApplied` as `WriteResult.check`."""
-    if execution is None or file.path is None:
-        return None
-    outcome = result_of(execution, file)
-    outcome.check()
-    return outcome
+def _checked(result: WriteResult | None) -> WriteResult | None:
+    """Return the result of a write, None if there was none. Raises `PartlyApplied` as `WriteResult.check`."""
+    if result is not None:
+        result.check()
+    return result

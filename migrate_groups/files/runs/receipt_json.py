@@ -23,7 +23,7 @@ SCHEMA = "migrate-groups/receipt"
 SCHEMA_VERSION = 3
 
 
-class _Deed(strict_json.Strict, frozen=True):
+class _Execution(strict_json.Strict, frozen=True):
     """One execution without its entries (one for each partition). Each entry names its execution by number."""
 
     number: Int32
@@ -47,7 +47,7 @@ class _Entry(ChangeJson, frozen=True):
 
 
 class _Receipt(strict_json.Document, frozen=True, kw_only=True):
-    executions: tuple[_Deed, ...]
+    executions: tuple[_Execution, ...]
     entries: tuple[_Entry, ...]
 
 
@@ -87,8 +87,8 @@ def read(data: bytes, name: str) -> Receipt:
     return Receipt(tuple(_of_execution(each, entries[each.number], name) for each in document.executions))
 
 
-def _execution(execution: Execution) -> _Deed:
-    return _Deed(
+def _execution(execution: Execution) -> _Execution:
+    return _Execution(
         number=execution.number,
         verb=execution.verb,
         cluster_id=execution.cluster_id,
@@ -102,7 +102,7 @@ def _execution(execution: Execution) -> _Deed:
     )
 
 
-def _of_execution(found: _Deed, entries: list[Entry], name: str) -> Execution:
+def _of_execution(found: _Execution, entries: list[Entry], name: str) -> Execution:
     return Execution(
         number=found.number,
         verb=found.verb,
