@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 EXIT_CHANGES = 10
-"""The exit code of a dry run with ``--detailed-exitcode`` that found something to write. It is no error."""
+"""The exit code of a dry run with ``--detailed-exitcode`` if there are offsets to write. It is not an error."""
 
 
 class MigrateGroupsError(Exception):
@@ -43,7 +43,15 @@ class Refused(MigrateGroupsError):
 
 
 class GroupNotFound(Refused):
-    """A requested group does not exist on the cluster."""
+    """A requested group does not exist on the cluster. ``group`` is its name."""
+
+    def __init__(
+        self,
+        group: str,
+        advice: str = "check the name and --bootstrap-server, and try again if brokers have just restarted",
+    ) -> None:
+        super().__init__(f"group {group!r} does not exist on this cluster: {advice}")
+        self.group = group
 
 
 class PendingCommits(Refused):
@@ -51,10 +59,12 @@ class PendingCommits(Refused):
 
 
 class PartlyApplied(MigrateGroupsError):
-    """The write is not whole, or was not safe.
+    """A write is incomplete, not confirmed, or not safe, for one of these reasons.
 
-    Some partitions were not written or have an unknown outcome; or a file of the run could not be written; or a group
-    that must no longer consume the partitions still did, or could not be watched.
+    - Some partitions were not written, or have an unknown outcome.
+    - A file of the run could not be written.
+    - A group that must no longer consume the partitions still did, or could not be watched.
+    - The command that starts the target groups failed.
     """
 
     exit_code = 4
@@ -77,13 +87,13 @@ class HandOverBroken(MigrateGroupsError):
 
 
 class Undetermined(MigrateGroupsError):
-    """There is no verdict, because the evidence of `reconcile` or `audit` is too little or the run has not finished."""
+    """`reconcile`, `audit` or `history` has no result: there is too little evidence, or the run has not finished."""
 
     exit_code = 7
 
 
 class MissingDependency(MigrateGroupsError):
-    """Something that this command needs is not installed: a package of the extra ``spark``, or Java."""
+    """Something that this command needs is not installed: a package of an extra, or Java."""
 
     exit_code = 2
 
@@ -93,8 +103,19 @@ INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<
 this package was installed."""
 
 
+INSTALL_MSK = "run pip install 'aws-msk-iam-sasl-signer-python>=1.0.2,<2' (the extra msk)"
+"""The advice in messages where the extra ``msk`` is missing."""
+
+
+INSTALL_KERBEROS = (
+    "install the headers of Kerberos (libkrb5-dev, krb5-devel), and run "
+    "pip install 'gssapi>=1.9,<2' (the extra kerberos)"
+)
+"""The advice in messages where the extra ``kerberos`` is missing, which comes as source only."""
+
+
 def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T]:
-    """Return the answer for each group. Raises the first error among them."""
+    """Return the answers, by group, if none of them is an error; else raise the first error among the answers."""
     found: dict[str, T] = {}
     for group, answer in answers.items():
         if isinstance(answer, MigrateGroupsError):

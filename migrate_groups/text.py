@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from mmap import mmap
 
 FORMULA = "\\A('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
@@ -23,6 +24,7 @@ inverse of writing."""
 
 MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
 """The error message for a line that `misquoted` finds."""
+_COMPARED = 250
 # Adjacent quoted sections are matched as one cell, because "a""b" is a cell with a quote in it.
 _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
@@ -49,9 +51,32 @@ def some(items: Collection[object], most: int = 5) -> str:
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
+def named(thing: str, names: Collection[object], most: int = 5) -> str:
+    """Return names with their noun, such as ``topic a`` or ``topics a, b and 3 more``, with at most ``most`` names."""
+    return f"{thing}{'' if len(names) == 1 else 's'} {some(names, most)}"
+
+
 def counted(number: int, thing: str) -> str:
     """Return the number with its noun, such as ``1 partition`` or ``2,000 partitions``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0.6) -> str:
+    """Return a question such as ``did you mean a or b?`` about known names like those typed; empty if there is none.
+
+    Upper and lower case are alike. likeness: from 0 to 1, how similar a name must be (`difflib.get_close_matches`).
+    """
+    # Only beginnings are compared, because comparing takes quadratic time, and a group's name may have 32,767 bytes.
+    by_start: dict[str, list[str]] = {}
+    for name in known:
+        by_start.setdefault(name.lower()[:_COMPARED], []).append(name)
+    near = [
+        name
+        for each in typed
+        for start in difflib.get_close_matches(each.lower()[:_COMPARED], by_start, cutoff=likeness)
+        for name in by_start[start]
+    ]
+    return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}?" if near else ""
 
 
 def one_line(text: str) -> str:
@@ -71,7 +96,10 @@ def is_unicode(text: str) -> bool:
 
 
 def brief(text: str) -> str:
-    """Return an error message on one line, with long words and the whole cut: a group's name may have 32,767 bytes."""
+    """Return an error message on one line, cut to 4,000 characters; words of 200 or more characters are cut to 160.
+
+    Words are cut because a group's name may have 32,767 bytes.
+    """
     return cut(re.sub(r"\S{200,}", lambda word: cut(word[0], 160), one_line(text)), 4000)
 
 

@@ -48,7 +48,7 @@ environment() {
     case "$(cat .venv/installed-* 2>/dev/null)" in
     "$base "*) rm -f .venv/installed-* ;;
     *)
-        echo "making .venv with $python; the first time some 500 MB are fetched, PySpark above all" >&2
+        echo "making .venv with $python; the first time this downloads some 500 MB, mostly PySpark" >&2
         rm -rf .venv
         "$python" -m venv .venv
         ;;

@@ -1,9 +1,11 @@
-"""Run the verbs that write in any order, while other clients act: ``.venv/bin/python scripts/any_order.py``.
+"""Run the commands that write in random order, while other clients act: ``.venv/bin/python scripts/any_order.py``.
 
-It draws sequences of steps (``tests/support/any_order``) in batches, each from a seed of hypothesis, and plays them on
-the cluster in memory. With ``--broker`` it plays them on a sandbox, where each story has its own groups and topics.
-``--jobs`` processes play batches concurrently. It prints each kind of finding with its shortest story, and exits with 1
-after a finding. The test suite has a short form, which also shrinks a story.
+A story is a random sequence of such commands and of events between and during them (``tests/support/any_order``). After
+it no record may be skipped or processed twice, but for listed exceptions; a story that breaks this is a finding.
+Hypothesis draws the stories in batches, each from a seed. They run on the cluster in memory, or with ``--broker`` on a
+sandbox, where each story has its own groups and topics. ``--jobs`` processes run batches concurrently. The script
+prints each kind of finding with its shortest story, and exits with 1 after a finding. The test suite runs fewer
+stories, and shrinks one that fails.
 
 ``--state FILE`` saves the counts after each batch, so that the same command resumes an interrupted run.
 
@@ -38,7 +40,7 @@ from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
 from tests.support.any_order.broker import Broker, broker
 from tests.support.any_order.drawn import stories
-from tests.support.any_order.reverts import MENDS, reverted
+from tests.support.any_order.reverts import FIXES, reverted
 from tests.support.any_order.story import Do, Run, Setting, Start, Story
 from tests.support.broker_world import wait_for_coordinators
 
@@ -47,14 +49,16 @@ Drawn = tuple[Setting, list[Do | Start | Run]]
 
 
 def main() -> int:
-    """Return 0 if every story keeps the promise, 1 otherwise."""
-    parser = argparse.ArgumentParser(description="Every verb that writes, in any order, while others act.")
+    """Return 0 if no story has a finding, 1 otherwise."""
+    parser = argparse.ArgumentParser(description="Run commands that write, in random order, while other clients act.")
     parser.add_argument("--sequences", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1, help="the first batch's")
-    parser.add_argument("--state", type=Path, help="where counts are kept, to go on from")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes play stories")
-    parser.add_argument("--broker", action="store_true", help="play them on a broker, not on the cluster in memory")
-    parser.add_argument("--revert", type=int, choices=MENDS, help="the mend to take out, to see it found")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first batch")
+    parser.add_argument("--state", type=Path, help="a file with the counts, from which the next run resumes")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of processes")
+    parser.add_argument("--broker", action="store_true", help="run on a broker, not on the cluster in memory")
+    parser.add_argument(
+        "--revert", type=int, choices=FIXES, help="the fix to remove, to check that the run finds the bug"
+    )
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     found: dict[str, str] = {}
@@ -90,7 +94,7 @@ def _sandbox() -> Iterator[str]:
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that play batches; at the end, batches that have not begun are cancelled."""
+    """Processes that run batches of stories; at the end, batches that have not begun are cancelled."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs, mp_context=get_context("spawn"))
@@ -100,7 +104,11 @@ class _Workers(ProcessPoolExecutor):
 
 
 def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
-    """Play a batch, with ``revert`` to its first finding; return counts and the shortest story of each finding."""
+    """Run a batch of stories; return counts, and the shortest story of each kind of finding.
+
+    address: a broker to run on; None: the cluster in memory. revert: the number of a fix to undo, to stop at the first
+    finding; None: no fix is undone.
+    """
     counts: Counter[str] = Counter(batches=1)
     found: dict[str, str] = {}
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  no fsync there

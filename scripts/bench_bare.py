@@ -20,13 +20,13 @@ def main(bootstrap_server: str, old: str, new: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_server)
     state = admin.describe_groups([old])[old]["group_state"]
     if state != "Empty":
-        sys.exit(f"{old} is {state}")
+        sys.exit(f"group {old} is {state}: stop its members")
     committed = admin.list_group_offsets({old: None})[old]
     starts = admin.list_partition_offsets(dict.fromkeys(committed, OffsetSpec.EARLIEST))
     ends = admin.list_partition_offsets(dict.fromkeys(committed, OffsetSpec.LATEST))
     for partition, wanted in committed.items():
         if not starts[partition].offset <= wanted.offset <= ends[partition].offset:
-            sys.exit(f"{partition} at {wanted.offset} is not within the log")
+            sys.exit(f"the committed offset {wanted.offset} of {partition} is not within the log")
     entries = list(committed.items())
     for first in range(0, len(entries), _A_REQUEST):
         answers = admin.alter_group_offsets(new, dict(entries[first : first + _A_REQUEST]))
@@ -34,7 +34,7 @@ def main(bootstrap_server: str, old: str, new: str) -> None:
             sys.exit("a partition was not written")
     found = admin.list_group_offsets({new: None})[new]
     if {partition: each.offset for partition, each in found.items()} != {tp: each.offset for tp, each in entries}:
-        sys.exit("read back something else")
+        sys.exit("an offset that was read back differs from the one written")
     admin.close()
 
 

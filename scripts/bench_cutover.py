@@ -62,7 +62,7 @@ _AS_KAFKA_RUNS = (
 _NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 _DONE = "START THE NEW GROUPS NOW"
 
-# As for users: compiled Python files are kept, also if this process was told not to write them.
+# Compiled Python files are kept, as for users, even if this process has PYTHONDONTWRITEBYTECODE.
 _ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -151,7 +151,7 @@ class Bench:
         self._admin.alter_group_offsets(group, {self._all[0]: OffsetAndMetadata(0, "", 0)})
 
     def spec(self, groups: list[str]) -> Path:
-        """Write a spec that distributes the topics over these groups, in a folder of its own."""
+        """Write a spec that distributes the topics over these groups, in a new folder, and return its path."""
         folder = self.folder / groups[0]
         folder.mkdir()
         path = folder / "split.toml"
@@ -213,7 +213,7 @@ def run(command: list[str], output: Path | None = None) -> Measured:
 
 
 def cold(bench: Bench, targets: int = 1) -> Measured:
-    """Measure one process that does the whole cut-over."""
+    """Measure ``migrate`` of a stopped group, from the start of its process to its exit."""
     with bench.new_groups(targets) as groups:
         return bench.ours("migrate", bench.spec(groups), *_NOW)
 
@@ -229,10 +229,7 @@ def warm_split(bench: Bench) -> Measured:
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
-    """Measure from the last member's leaving to the second client's read-back, in a process that waits.
-
-    The time includes what the member takes to leave.
-    """
+    """Measure a ``migrate`` that waits: from when the last member begins to leave to the second client's read-back."""
     with bench.new_groups(targets) as groups, bench.member() as member:
         process = subprocess.Popen(
             bench.command("migrate", bench.spec(groups), *_NOW, "--wait", "120s"),
@@ -338,7 +335,7 @@ RATIOS = (
 
 @contextmanager
 def bench(partitions: int, targets: int) -> Iterator[Bench]:
-    """Yield the bench on a Kafka of its own."""
+    """Start a Kafka with the source group, and yield the bench on it."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
@@ -351,7 +348,10 @@ def bench(partitions: int, targets: int) -> Iterator[Bench]:
 
 
 def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
-    """Return every run of each contender; they take turns, and the first turn, which warms up, does not count."""
+    """Measure each contender ``runs`` times, and return its results by its name.
+
+    The contenders take turns. The first turn warms up, and does not count.
+    """
     found: dict[str, list[Measured]] = {name: [] for name in names}
     with bench(partitions, targets) as made:
         for turn in range(runs + 1):
@@ -378,7 +378,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="these contenders alone")
+    parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
     names = options.only or [

@@ -11,7 +11,7 @@ The totals must be equal in every run. Up to 10M, one more run writes the tables
 is compared with DuckDB's.
 
 The CPU time of each process and its children is measured, too, because wall-clock time tells little on a busy machine.
-It prints a line a run and a table at the end; ``--json`` saves all of it. Exit 1 if a result differs.
+It prints a line for each run, and a table at the end; ``--json`` saves all of it. Exit 1 if a result differs.
 """
 
 from __future__ import annotations
@@ -164,9 +164,9 @@ def _table(path: Path) -> str:
 def with_spark(before: Path, after: Path, *options: str) -> Run:
     """Measure ``migrate-groups reconcile``."""
     command = [sys.executable, "-m", "migrate_groups", "reconcile", str(before), str(after), "--format", "json"]
-    measured, said = _measured([*command, *options])
+    figures, said = measured([*command, *options])
     found = json.loads(said)["totals"]
-    return Run(*measured, _flat(found))
+    return Run(*figures, _flat(found))
 
 
 def _flat(found: dict[str, Any]) -> dict[str, int]:
@@ -175,8 +175,8 @@ def _flat(found: dict[str, Any]) -> dict[str, int]:
 
 def with_plain_spark(before: Path, after: Path) -> Run:
     """Measure our job in a Spark session with Spark's own defaults."""
-    measured, said = _measured([sys.executable, __file__, "--plain", str(before), str(after)])
-    return Run(*measured, json.loads(said))
+    figures, said = measured([sys.executable, __file__, "--plain", str(before), str(after)])
+    return Run(*figures, json.loads(said))
 
 
 def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
@@ -190,13 +190,14 @@ def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
 
 
 def with_duckdb(before: Path, after: Path, memory: str) -> Run:
-    """Measure the query in DuckDB, in a process of its own."""
+    """Measure the query in DuckDB, in a new process."""
     command = [sys.executable, __file__, "--query", str(before), str(after), "--duckdb-memory", memory]
-    measured, said = _measured(command)
-    return Run(*measured, json.loads(said))
+    figures, said = measured(command)
+    return Run(*figures, json.loads(said))
 
 
-def _measured(command: Sequence[str]) -> tuple[tuple[float, float, int], str]:
+def measured(command: Sequence[str]) -> tuple[tuple[float, float, int], str]:
+    """Run a process; return its wall-clock seconds, CPU seconds and peak MB, and what it printed on stdout."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=err)
@@ -280,7 +281,7 @@ def main() -> int:
     """Measure what the command line asks for; return 0 if all results are equal, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10k,1M,10M,50M", help="rows of each file: some of " + ",".join(SIZES))
-    parser.add_argument("--csv", default="", metavar="SIZES", help="measure these as CSV as well")
+    parser.add_argument("--csv", default="", metavar="SIZES", help="measure these sizes as CSV, too")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where the generated files go; 50M take some 3 GB")
     parser.add_argument("--duckdb-memory", default="80%", metavar="8GB")

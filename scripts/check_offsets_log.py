@@ -1,7 +1,7 @@
 """Compare our decoding of the offsets topic with Kafka's own: ``scripts/check_offsets_log.py [COMMITS]``.
 
-On a sandbox of its own, several groups commit this many offsets (default: 200,000), and more in transactions, some of
-which are aborted; then one group is deleted. Every record is decoded by us, in Spark, and printed by Kafka's
+It starts a sandbox. Several groups commit this many offsets (default: 200,000), and more in transactions, some of which
+are aborted; then one group is deleted. Every record is decoded by our Spark code, and printed by Kafka's
 ``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
 """
 
@@ -13,19 +13,20 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
@@ -38,6 +39,7 @@ from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.session import local_session
 
 _PARTITIONS = 500
+_COORDINATOR_SECONDS = 60
 _GROUPS = 7
 _VISIBLE = {"read_committed": ["record"], "read_uncommitted": ["record", "aborted"]}
 _METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
@@ -47,7 +49,7 @@ _LONG = "y" * 4000
 def main() -> int:
     """Return 0 if both decode every record alike, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Compare our decoding of the offsets topic with Kafka's own.")
-    parser.add_argument("commits", type=int, nargs="?", default=200_000, help="how many offsets (default: 200000)")
+    parser.add_argument("commits", type=int, nargs="?", default=200_000, help="number of commits (default: 200000)")
     commits = parser.parse_args().commits
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
@@ -79,6 +81,20 @@ def compare(sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str) -
     return found
 
 
+def _await_coordinator(consumer: Consumer) -> None:
+    """Wait until a group has a coordinator: a new cluster first makes its offsets topic."""
+    deadline = time.monotonic() + _COORDINATOR_SECONDS
+    while True:
+        try:
+            consumer.committed([TopicPartition("orders", 0)], 10)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
 def commit(servers: str, commits: int) -> None:
     """Commit this many offsets, also with unusual metadata and in transactions; delete one of the groups."""
     admin = AdminClient({"bootstrap.servers": servers})
@@ -89,7 +105,7 @@ def commit(servers: str, commits: int) -> None:
         Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False}) for group in groups
     ]
     for consumer in consumers:
-        consumer.committed([TopicPartition("orders", 0)], 60)  # waits until Kafka has made its offsets topic
+        _await_coordinator(consumer)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "check"})
     producer.init_transactions(60)
     for batch in range(commits // _PARTITIONS):
@@ -116,7 +132,7 @@ def _land(servers: str, folder: Path) -> None:
     config = ClientConfig(bootstrap_servers=servers)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         partitions = reader.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
-        log = LandedLog.opened(folder, reader.cluster_id(), dict.fromkeys(partitions, 0))
+        log = CopiedLog.load_with_starts(folder, reader.cluster_id(), dict.fromkeys(partitions, 0))
         land(reader, topic, log, partitions, lambda done, total: None)
 
 

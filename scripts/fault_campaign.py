@@ -1,4 +1,4 @@
-"""Run migrations with a fault each on 3 brokers: ``.venv/bin/python scripts/fault_campaign.py --runs 200 --seed 1``.
+"""Run migrations on 3 brokers, each with one fault: ``.venv/bin/python scripts/fault_campaign.py --runs 200 --seed 1``.
 
 A run's seed gives its fault and the moment of the fault; the seeds count up from ``--seed``. Each failing run is
 printed as JSON, and a summary at the end. Exit 1 if a run failed. ``--json`` saves every run.
@@ -31,10 +31,10 @@ _RUNS_A_CLUSTER = 25
 
 
 def main() -> int:
-    """Return 0 if every run holds, 1 otherwise."""
-    parser = argparse.ArgumentParser(description="Migrations with a fault each, on three brokers.")
+    """Return 0 if every run passes its checks, 1 otherwise."""
+    parser = argparse.ArgumentParser(description="Run migrations, each with one fault, on three brokers.")
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1, help="the first one")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
     java = find_java(os.environ)
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _tell(done: Run) -> None:
-    moment = f"step {done.step}" if done.halted else "at its end" if done.step else "while it waits"
+    moment = f"step {done.step}" if done.halted else "at the end" if done.step else "while waiting"
     print(f"{done.seed:5}  {done.fault:34}{moment:15}exits {done.exits}  {done.seconds} s", flush=True)
     if done.problems:
         print(json.dumps(asdict(done)), flush=True)
@@ -72,7 +72,7 @@ def _sum_up(runs: list[Run]) -> None:
     print("first exits:", ", ".join(f"{code}: {count}" for code, count in sorted(exits.items())))
     print("faults:", ", ".join(f"{fault}: {count}" for fault, count in sorted(faults.items())))
     print(
-        f"completed by the same command again: {sum(len(each.exits) > 1 for each in runs)}; "
+        f"completed by a re-run: {sum(len(each.exits) > 1 for each in runs)}; "
         f"open entries in between: {sum(each.open_entries for each in runs)}; "
         f"confirmed by one client only: {sum(each.one_client_only for each in runs)}; "
         f"median {statistics.median(each.seconds for each in runs)} s a run"

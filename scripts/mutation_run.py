@@ -27,8 +27,10 @@ _SURVIVED, _NO_TESTS, _NOT_RUN = 0, 33, None
 def main() -> int:
     """Run mutmut and print each surviving change as a diff; return 1 if there is one."""
     parser = argparse.ArgumentParser(description="Change the code, and list the changes that no fast test notices.")
-    parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="of functions (default: all)")
-    parser.add_argument("--processes", type=int, default=2, help="how many changes are tested at once (default: 2)")
+    parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="names of functions (default: all)")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="number of changes that are tested at once (default: 2)"
+    )
     options = parser.parse_args()
     patterns = options.patterns or ["*"]
     mutmut = [sys.executable, "-m", "mutmut"]

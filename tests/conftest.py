@@ -11,13 +11,14 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from migrate_groups.kafka import second_client as witness
+from migrate_groups.kafka import second_client
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support import forks
 from tests.support.broker_world import wait_for_coordinators
+from tests.support.versions import is_at_least
 
 pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
@@ -38,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Have the second client's process forked, because the tests start it hundreds of times."""
-    vars(witness)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+    vars(second_client)["subprocess"] = SimpleNamespace(
+        Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL
+    )
 
 
 def pytest_unconfigure() -> None:
@@ -55,12 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for mark in item.iter_markers("needs_kafka"):
             least, why = mark.args
-            if _number(version) < _number(least):
+            if not is_at_least(version, least):
                 item.add_marker(pytest.mark.skip(reason=f"Kafka {version} is older than {least}: {why}"))
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 @pytest.fixture(scope="session")
@@ -80,9 +79,15 @@ def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
     """A running Kafka that all tests share; each test uses its own groups and topics.
 
-    Its log cleaner looks for work every 200 ms in place of the default 15 s, so that tests of compaction are fast.
+    So that tests are fast, its log cleaner looks for work every 200 ms in place of the default 15 s, and members of
+    KIP-848 groups learn of a rebalance within 500 ms in place of 5 s.
     """
-    with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
+    settings = {
+        "log.cleaner.backoff.ms": "200",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+    }
+    with start_sandbox(kafka_jars, java=java, settings=settings) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running
 

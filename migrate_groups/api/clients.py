@@ -12,24 +12,25 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+from migrate_groups.migration.reading.similar import similar_groups_named
 
 
 @contextmanager
 def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
     """Yield a client that reads from the cluster. It has no method that writes."""
-    with (
-        _second_client(config) as second,
-        closing(KafkaPythonReader(config, describe_members=second.describe_group)) as reader,
-    ):
+    _quiet_clients()
+    with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
         yield reader
 
 
 @contextmanager
 def open_writer(config: ClientConfig) -> Iterator[Clients]:
-    """Yield a client that reads and writes, kafka-python, and one that reads back what it wrote, confluent-kafka."""
+    """Yield both clients: kafka-python reads and writes; confluent-kafka reads back what kafka-python wrote."""
+    _quiet_clients()
     with (
-        _second_client(config) as second,
-        closing(KafkaPythonWriter(config, describe_members=second.describe_group)) as writer,
+        closing(SecondClient(config)) as second,
+        closing(KafkaPythonWriter(config)) as writer,
+        similar_groups_named(writer),
     ):
         second.start()
         yield Clients(writer, second)
@@ -43,13 +44,11 @@ def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, Offs
         yield reader, topic
 
 
-@contextmanager
-def _second_client(config: ClientConfig) -> Iterator[SecondClient]:
-    _quiet_clients()
-    with closing(SecondClient(config)) as second:
-        yield second
-
-
 def _quiet_clients() -> None:
-    """Keep kafka-python from logging every retry, because the error that is raised at the end says what matters."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    """Keep kafka-python from logging every retry, because a request that fails for good raises an error that says why.
+
+    A level that the caller has set stays.
+    """
+    logger = logging.getLogger("kafka")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from weakref import finalize
 
 from migrate_groups.api.clients import open_reader, open_writer
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split, load_split
@@ -17,7 +18,8 @@ from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying
@@ -26,15 +28,16 @@ from migrate_groups.migration.hand_over.apply import ApplyRequest
 from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading import take
+from migrate_groups.migration.reading.groups import GroupStatus, describe, list_groups, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.ways_back import go_back
-from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
+from migrate_groups.snapshots.selection import TopicPattern
 
 _WAIT = 600.0
 
@@ -53,10 +56,10 @@ def connect(
     Args:
         bootstrap_servers: ``host:port[,host:port…]``; if empty, ``bootstrap.servers`` of the properties.
         command_config: the path of a client.properties file for Kafka's own tools.
-        properties: the same properties as a mapping. They override the properties of the file.
+        properties: client properties, values by name, such as ``security.protocol``. They override those of the file.
         timeout: seconds that one request may take, retries included.
         events: callbacks that get the progress and must agree to each write. If None, each write goes ahead unasked.
-        clock: the clock to use; None is the clock of this machine. Tests pass their own.
+        clock: the clock to use; None: the clock of this machine. Tests pass another one.
 
     Raises:
         UsageError: there is no bootstrap server, or one is not ``host:port``.
@@ -65,23 +68,27 @@ def connect(
     given: dict[str, str] = {}
     if command_config is not None:
         given |= parse_properties(read_bytes(Path(command_config)).decode("latin-1"), str(command_config))
-    told = understand(given | dict(properties or {}))
+    told = understand(given | dict(properties or {}), bootstrap_servers)
     servers = bootstrap_servers or told.bootstrap_servers
     config = ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
     return Cluster(config, events or Silent(), clock or SystemClock())
 
 
 class Cluster:
-    """A Kafka cluster. Each method does what the command of the same name does, with the same checks.
+    """A Kafka cluster. Its methods do what the commands of the same names do, with the same checks.
 
-    Close it, or use it in a ``with`` block. Do not use it from several threads at once. Methods that only read use a
-    client that has no method that writes. Every method raises `ClusterUnavailable` if the cluster does not answer in
-    time, and `NotAuthorized` if it refuses the principal.
+    `plan` is the dry run of `apply`, `plan_migrate` of `migrate`, and so on. Close the cluster, or use it in a ``with``
+    block. Do not use it from several threads at once. Methods that only read use a client that has no method that
+    writes. Every method raises `ClusterUnavailable` if the cluster does not answer in time, and
+    `NotAuthorized` if the login is refused or the principal lacks a permission.
     """
 
     def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
         self._config, self._events, self._clock = config, events, clock
         self._opened = ExitStack()
+        # Closes the connections of a cluster that nobody closed before the interpreter stops their threads. Otherwise
+        # the second client's thread holds the lock of a pipe that is closed then, and Python aborts.
+        finalize(self, self._opened.close)
         self._reader: GroupReader | None = None
         self._clients: Clients | None = None
 
@@ -98,21 +105,36 @@ class Cluster:
 
     # Read
 
-    def list(self) -> Sequence[GroupListing]:
-        """Return all groups of every type that this principal may describe, sorted by name."""
-        return self._look().list_groups()
+    def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
+        """Return all groups of every type that this principal may describe, sorted by name, with members and lag.
 
-    def describe(self, *groups: str) -> Mapping[str, GroupDescription]:
-        """Return the description of each of these groups. The state of a group that does not exist is ``Dead``.
+        topics: only groups that have a committed offset, an assignment or a subscription for one of these topics
+        (globs), and groups of which that is not known. Each group then shows only the topics that match. states: only
+        groups in one of these states, such as ``Stable``, in any letter case. Empty: groups with any topic or state.
 
-        Raises `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol.
+        What is not known of a group is in its ``remarks``. Raises `UsageError` for an unknown state; `InvalidInput` if
+        ``topics`` has a plain name of a topic that does not exist, and that no group is subscribed to.
         """
-        return self._look().describe_groups(groups)
+        patterns = tuple(map(TopicPattern, topics))
+        return list_groups(self._look(), self._clock, topics=patterns, states=states)
+
+    def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
+        """Return, by group name, the group's members, and the committed offset and log range of each partition.
+
+        groups: their names; if none is given, the result is empty. time_lag: add the timestamp of each partition's
+        oldest unread record.
+
+        Raises `GroupNotFound`; `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol,
+        and while a transactional commit is pending.
+        """
+        found = describe(self._look(), groups, self._clock)
+        return {each.group: each for each in (with_time_lags(self._look(), found)[0] if time_lag else found)}
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:
         """Return the committed offsets of groups with log start and log end offsets. The groups may have members.
 
-        time_lag: add the timestamp of each partition's oldest unread record.
+        groups: their names; if none is given, the snapshot is empty. time_lag: add the timestamp of each partition's
+        oldest unread record.
 
         Raises `GroupNotFound`; `Refused` for a share group, and while a transactional commit is pending.
         """
@@ -127,8 +149,9 @@ class Cluster:
         The rows name no group: choose one with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
 
         past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
-        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if an offset is outside
-        the log, the log no longer goes back to the time, or no offset is committed.
+        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the offset that ``target``
+        asks for is outside the log, if the log no longer goes back to the time of a `ToTime`, or if ``target`` needs a
+        committed offset and a partition has none.
 
         Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
         since the snapshot, or a partition has no leader.
@@ -146,11 +169,13 @@ class Cluster:
     ) -> watch.WatchProgress:
         """Wait until a group has reached the log end offsets in ``until``, or, if that is None, the current ones.
 
-        Returns the last progress. ``progress`` is called once a second. Raises `Refused` after ``timeout`` seconds, or
-        if a topic is deleted; `GroupNotFound`; `InvalidInput` if the snapshot has no row, log end offset or committed
-        offset for the group.
+        until: a snapshot with rows of the group; if it has none, its rows without a group are used. ``progress`` is
+        called about once a second. Returns the last progress.
+
+        Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if there
+        are no rows to use, if one of them has no log end offset, or if none of them has a committed offset.
         """
-        noted = (until or self.snapshot(group)).table
+        noted = (self.snapshot(group) if until is None else until).table
         spans = watch.goals(noted, group).spans
         return watch.watch(self._look(), group, spans, self._clock, progress, timeout=timeout)
 
@@ -159,12 +184,14 @@ class Cluster:
     def plan(self, snapshot: Snapshot, *, to_groups: Sequence[str] = (), options: WriteOptions | None = None) -> Plan:
         """Return the plan of what `apply` would write, with the verdict of every check. Writes nothing.
 
+        to_groups: the target group of all rows; if empty, each row names its own. options: None: the defaults.
+
         Raises `UsageError` if the target group is named neither by the rows nor by ``to_groups``, or if ``to_groups``
         names several; `InvalidInput` if the rows are the target group's own snapshot and ``options.restore`` is false.
         """
         wanted = _application(snapshot, to_groups, options)
-        plan = applying.plan_application(self._look(), wanted, ReceiptFile(None), self._events)
-        assert plan is not None  # noqa: S101  there is no run that could be over
+        plan = applying.plan_apply(self._look(), wanted, ReceiptFile(None), self._events)
+        assert plan is not None  # noqa: S101  it is None only if a receipt has a hand-over
         return plan
 
     def apply(
@@ -175,18 +202,24 @@ class Cluster:
         to_groups: Sequence[str] = (),
         options: WriteOptions | None = None,
     ) -> WriteResult | None:
-        """Write offsets: plan, check, plan again right before the write, write, read back with both clients, watch.
+        """Write committed offsets to groups, and return the outcome of each partition.
 
-        A `PlannedWrite` is written exactly as it is, or refused as stale. ``receipt`` is a file: the same call with it
-        resumes an interrupted run. Returns None if an earlier run wrote these offsets and the target groups have
-        started.
+        The steps: plan, check, plan again right before the write, write, read back with both clients, watch the source
+        groups for ``options.guard`` seconds.
 
-        Raises `Refused` if a check forbids the write: then nothing was written; `PartlyApplied` if not every partition
-        is confirmed, or if the source group still consumes.
+        what: a snapshot, or a plan of one, which is written exactly as it is or refused as stale. receipt: the file
+        that records the write; the same call with it resumes an interrupted run. to_groups: the target group of all
+        rows; if empty, each row names its own. options: None: the defaults.
+
+        Returns None if an earlier run wrote these offsets and a target group has started since. Raises `Refused` if a
+        check forbids the write: then nothing was written; `PartlyApplied` if not every partition is confirmed, or if a
+        source group still consumes; `UsageError` if ``to_groups`` or ``options`` are given with a plan.
         """
         if isinstance(what, PlannedWrite):
             if to_groups or options:
-                raise UsageError("a plan names its groups and options: make another plan")
+                raise UsageError(
+                    "a plan has its own groups and options: pass no to_groups and options with it, or make another plan"
+                )
             wanted = ApplyRequest(rows=what.rows.table, options=what.plan.options, approved=what.plan)
         else:
             wanted = _application(what, to_groups, options)
@@ -201,8 +234,12 @@ class Cluster:
     ) -> PlannedWrite | None:
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
-        `migrate` makes the plan again once the source group has stopped. Returns None if an earlier run handed over and
-        the target groups have started.
+        split: a `Split`, or the path of a spec file. run_dir: the run directory, which need not exist. options: None:
+        those of the spec file, or the defaults. `migrate` makes the plan again once the source group has stopped.
+
+        Returns None if an earlier run handed over and a target group has started since. Raises `InvalidInput` if the
+        split is invalid or does not cover the group's topics; `GroupNotFound`; `Refused` if the receipt in ``run_dir``
+        forbids a hand-over; `UsageError` if this receipt is of another migration.
         """
         wanted = _migration(split, run_dir, options)
         prepared = migrate.plan_migration(self._look(), wanted, self._clock, self._events)
@@ -218,7 +255,10 @@ class Cluster:
         hold: bool = False,
         approved: Path | None = None,
     ) -> WriteResult | None:
-        """Do the whole cut-over: plan, wait until the source group stops, write, read back with both clients, watch.
+        """Hand over the source group's committed offsets to the target groups, and return the outcome.
+
+        The steps: plan, wait until the source group has stopped, plan again, write, read back with both clients, watch
+        the source group for ``options.guard`` seconds.
 
         Args:
             split: a `Split`, or the path of a spec file.
@@ -228,7 +268,9 @@ class Cluster:
             hold: keep every other client out of the stopped source group until the watch after the write is over.
             approved: the file of a plan that was reviewed. A plan with another intent is refused.
 
-        Returns None if an earlier run handed over and the target groups have started. Raises the errors of `apply`.
+        Returns None if an earlier run handed over and a target group has started since. Raises `Refused` if a check
+        forbids the write or the source group does not stop: then nothing was written; `PartlyApplied` if not every
+        partition is confirmed, or if the source group still consumes; and the errors of `plan_migrate`.
         """
         wanted = _migration(split, run_dir, options, wait=wait, hold=hold, approved=approved)
         return _checked(migrate.migrate(self._write(), wanted, self._clock, self._events))
@@ -236,38 +278,51 @@ class Cluster:
     # Undo
 
     def plan_rollback(self, receipt: Path) -> Plan:
-        """Return the plan of what `rollback` would write and delete. Writes nothing."""
+        """Return the plan of what `rollback` would write and delete. Writes nothing.
+
+        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids the rollback.
+        """
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
-        """Restore the target groups' committed offsets from before a write. receipt: its file, or the run directory.
+        """Restore the target groups' committed offsets from before a write, and return the outcome.
 
-        Returns None if this was done before. Raises `Refused` if a target group has started or the receipt forbids the
-        rollback; and the errors of `apply`.
+        receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
+        rollback. Raises `Refused` if a target group has started or the receipt forbids the rollback: then nothing was
+        written; `PartlyApplied` if not every partition is confirmed, or if a target group consumes meanwhile.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
     def plan_hand_back(self, receipt: Path) -> Plan:
-        """Return the plan of what `hand_back` would write. Writes nothing."""
+        """Return the plan of what `hand_back` would write. Writes nothing.
+
+        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids a hand-back.
+        """
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
     def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
 
-        ``wait`` is the seconds within which the target groups and the source group must stop. Returns None if this was
-        done before. Raises `Refused` if the receipt forbids the hand-back; and the errors of `apply`.
+        receipt: the path of the receipt, or of its run directory. wait: seconds within which the target groups and the
+        source group must stop. Returns None if an earlier call completed the hand-back. Raises `Refused` if the receipt
+        or a check forbids the hand-back, or if a group does not stop: then nothing was written; `PartlyApplied` if not
+        every partition is confirmed, or if a target group still consumes.
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
     def plan_delete_offsets(self, receipt: Path) -> Plan:
-        """Return the plan of what `delete_offsets` would delete. Deletes nothing."""
+        """Return the plan of what `delete_offsets` would delete. Deletes nothing.
+
+        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids the deletion.
+        """
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt)
 
     def delete_offsets(self, receipt: Path) -> WriteResult | None:
-        """Delete the offsets of the moved topics from the source group, so that its lag no longer counts them.
+        """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
 
-        Returns None if this was done before. Raises `Refused` if the receipt forbids the deletion; and the errors of
-        `apply`.
+        receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
+        deletion. Raises `Refused` if the receipt or a check forbids the deletion: then nothing was deleted;
+        `PartlyApplied` if not every partition is confirmed, or if the source group consumes these topics.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt)
 
@@ -311,7 +366,10 @@ def _migration(
 
 
 def _checked(result: WriteResult | None) -> WriteResult | None:
-    """Return the result of a write, None if there was none. Raises `PartlyApplied` as `WriteResult.check`."""
+    """Return the result of a write unchanged; None if there was no write.
+
+    Raises `PartlyApplied` if the write is incomplete, not confirmed, or not safe.
+    """
     if result is not None:
         result.check()
     return result

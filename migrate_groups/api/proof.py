@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,10 @@ def reconcile(
             remote ones.
         after: snapshots of the target groups. A run directory needs none if its write was read back whole.
         split: the split, needed if ``before`` holds the snapshot of the source group.
-        output: a new folder for the tables.
+        output: a new folder for the tables of the result. If None, no tables are written.
         quarantine: a new folder for invalid rows. Without it, an invalid row stops the job.
-        spark: a Spark session. If None, a local session is started, and stopped at the end of the call.
+        spark: a Spark session. If None, a session beside the active one is used. If none is active, a local session is
+            started, and stopped at the end of the call.
 
     Raises:
         UsageError: ``before`` or ``after`` is missing, or a run directory is combined with ``split`` or further
@@ -51,14 +52,17 @@ def reconcile(
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping
-    from migrate_groups.spark.session import SMALL, local_session
+    from migrate_groups.spark.session import SMALL, active_session, beside, local_session
 
     asked = compared(_paths(before), _paths(after), has_spec=split is not None)
     spec = None if split is None else load_split(split).spec
     mapped = None if spec is None else SplitMapping(spec.source, lambda topics: cover(spec, topics).targets)
-    with nullcontext(spark) if spark is not None else local_session(small=asked.rows < SMALL) as session:
+    with ExitStack() as opened:
+        if spark is None:
+            active = active_session()
+            spark = opened.enter_context(beside(active) if active else local_session(small=asked.rows < SMALL))
         return run_reconcile(
-            session,
+            spark,
             asked.before,
             asked.after,
             split=mapped,

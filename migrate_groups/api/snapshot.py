@@ -18,18 +18,22 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
-from migrate_groups.snapshots.snapshot import Row
-from migrate_groups.snapshots.snapshot import Snapshot as Table
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
 class LooksUp(Protocol):
-    """The method of a `Cluster` that looks up offsets by time. A protocol, so that this module does not import it."""
+    """An object that looks up the offsets of a rewind: a `Cluster`, which this module can't import."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the snapshot's partitions with the offsets that ``target`` asks for, as `Cluster.rewind` does."""
+        """Return the snapshot's partitions with the offsets that ``target`` asks for, in rows without a group.
+
+        past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
+        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't start
+        exactly as requested.
+        """
         ...
 
 
@@ -39,8 +43,9 @@ class Split:
 
     targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
     stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
-    groups. The split is refused if a topic of the source group matches no pattern, or, without ``fan_out``, those of
-    several groups.
+    groups. The split is refused if a topic of the source group matches no pattern, if it matches patterns of several
+    target groups without ``fan_out``, if it matches patterns of a target group and of ``stay``, or if a pattern matches
+    no topic.
     """
 
     source: str
@@ -72,9 +77,11 @@ class Split:
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
-    """Return a split with the options of its write: ``options``, else those of the spec file, else the defaults.
+    """Return a split with the options of its write.
 
-    Raises `InvalidInput`, which names the key of a spec file that is wrong.
+    wanted: the split, or the path of a spec file. options: the options to use. If None, the options in the spec file
+    are used; for a `Split`, the defaults. Raises `InvalidInput` if the split is invalid; the message names the wrong
+    key of a spec file.
     """
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
@@ -87,7 +94,7 @@ def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> Spl
 class Snapshot:
     """A table of `Row`: the committed offsets of groups, with log start and log end offsets."""
 
-    table: Table
+    table: SnapshotTable
 
     @staticmethod
     def read(path: Path) -> Snapshot:
@@ -99,15 +106,19 @@ class Snapshot:
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot with these rows. Raises `InvalidInput` if a row is in them twice."""
-        return Snapshot(Table.of_rows(rows))
+        """Return a snapshot with these rows, sorted.
+
+        Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
+        """
+        return Snapshot(SnapshotTable.of_rows(rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
         """Write a ``.csv`` or ``.parquet`` file, whole or not at all.
 
-        replace: replace the file if it exists.
+        replace: replace the file if it exists; if false, an existing file is an error.
 
-        Raises `UsageError` for another extension; `InvalidInput` if the file can't be written.
+        Raises `UsageError` for another extension; `InvalidInput` if the file exists and ``replace`` is false, or if it
+        can't be written.
         """
         any_format.save(self.table, Path(path), replace=replace)
 
@@ -127,31 +138,43 @@ class Snapshot:
     ) -> Snapshot:
         """Return the rows of these groups, topics (globs) and partitions. An empty argument keeps all.
 
-        Raises `InvalidInput` if a group or a topic pattern matches nothing, or if no row is left.
+        Raises `InvalidInput` if a group, a topic pattern or a range of partitions matches nothing, or if no row is
+        left.
         """
         patterns = tuple(map(TopicPattern, topics))
         selection = Selection(groups=tuple(groups), topics=patterns, partitions=tuple(partitions))
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the rows under their target groups, each with its source group. Rows of topics that stay are left out.
+        """Return the source group's rows, each with its target group, and without the topics that stay.
 
-        Raises `InvalidInput` if a topic matches no pattern of the split, or, without ``fan_out``, those of several
-        groups.
+        Rows of other groups are left out. If no row has a group (after a rewind), all rows are split, and their source
+        group is None. Raises `InvalidInput` if `Split` says that the split is refused, if the snapshot has no row of
+        the source group, or if its rows have been split before or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
         """Return all rows with this target group; with ``fan_out``, once for each of several target groups.
 
-        Raises `UsageError` for several groups without ``fan_out``, and if no group is given and the rows name none.
+        groups: the target groups. If none is given, the rows are returned as they are. Raises `UsageError` for several
+        groups without ``fan_out``, or if none is given and a row has no group; `InvalidInput` if none is given and the
+        rows are a group's own snapshot, or if the rows were taken at several times.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
     def rewind(
         self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions with the offsets that ``target`` asks for, such as a time; see `Cluster.rewind`."""
+        """Return the partitions with the offsets that ``target`` asks for, for instance by time. Writes nothing.
+
+        The rows name no group: choose one with `given_to`. past_end: what to do for a partition without a record at or
+        after a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``).
+        strict: raise `Refused` if a partition can't start exactly as requested.
+
+        Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
+        since the snapshot, or a partition has no leader.
+        """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
 
@@ -169,6 +192,10 @@ class PlannedWrite:
         return PlannedWrite(saved.plan, Snapshot(saved.rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write the plan as JSON, which `migrate-groups apply` reads. Raises `InvalidInput` if it can't be written."""
+        """Write the plan as JSON, which `migrate-groups apply` reads.
+
+        replace: replace the file if it exists. Raises `InvalidInput` if it exists and ``replace`` is false, or if it
+        can't be written.
+        """
         content = plan_json.to_bytes(self.plan, self.rows)
         write_whole(Path(path), lambda file: file.write(content), replace=replace)

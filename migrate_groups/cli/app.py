@@ -1,4 +1,6 @@
-"""The entry point of the command line: every end of a command becomes one line and an exit code.
+"""The entry point of the command line: it turns every failure into one line on stderr and an exit code.
+
+With ``--format json`` a failure is a JSON document on stdout, too.
 
 It imports nothing slow, because Ctrl-C may come while the commands are still being imported.
 """
@@ -10,8 +12,8 @@ import signal
 import sys
 from types import FrameType
 
-from migrate_groups.cli import streams, written
-from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError
+from migrate_groups.cli import documents, streams, written
+from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError, PartlyApplied
 from migrate_groups.text import brief
 
 # Garbage is collected less often, because collecting it took a fifth of a cut-over of 10,000 partitions
@@ -32,14 +34,17 @@ def main() -> None:
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
         streams.open_streams()
-        written.told_by.set(None)
+        written.so_far.set("")
+        documents.awaited.set(False)
         code = _heard(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
         _ignore_stops()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends the process at once
-        sys.stderr.write(f"interrupted; {written.told_by.get() or 'nothing was written to the cluster'}\n")
+        message = f"interrupted; {written.so_far.get() or written.NOTHING}"
+        documents.print_error("Interrupted", code, message)
+        sys.stderr.write(f"{message}\n")
     sys.exit(code)
 
 
@@ -50,11 +55,27 @@ def _run() -> int:
     try:
         command_line(sys.argv[1:2])()
     except MigrateGroupsError as error:
-        sys.stderr.write(f"error: {brief(str(error))}\n")
+        message = brief(str(error))
+        documents.print_error(documents.kind_of(error), error.exit_code, message)
+        sys.stderr.write(f"error: {message}\n")
+        if meaning := _meaning(error):
+            sys.stderr.write(f"exit {error.exit_code}: {meaning}\n")
         return error.exit_code
     except SystemExit as end:  # because Typer ends every command with it
         return int(end.code or 0)
     return 0
+
+
+def _meaning(error: MigrateGroupsError) -> str:
+    """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
+
+    What the error's own message says is left out. The text is empty if the user has not agreed to a write, and for
+    `PartlyApplied`, whose message says what to do.
+    """
+    if isinstance(error, PartlyApplied):
+        return ""
+    so_far = written.so_far.get()
+    return so_far.removeprefix(written.NOTHING).removeprefix("; ") if "nothing was written" in str(error) else so_far
 
 
 def _heard(code: int) -> int:
@@ -66,7 +87,7 @@ def _heard(code: int) -> int:
     lost = streams.stdout_lost()
     if lost is None:
         return code
-    fails = code in (0, EXIT_CHANGES) and not written.told_by.get()
+    fails = code in (0, EXIT_CHANGES) and not written.so_far.get()
     if not isinstance(lost, BrokenPipeError):
         sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
     return MigrateGroupsError.exit_code if fails else code

@@ -1,4 +1,4 @@
-"""Open the clients that a command needs, and close them."""
+"""The connection to the cluster: its options, and the clients that a command opens with them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from migrate_groups.cli.console import talk
+from migrate_groups.cli.verbose import shown_logs
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.snapshots.times import parse_duration
 
@@ -17,16 +20,68 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
 _PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
-_INSTEAD = {"request.timeout.ms": "--timeout", "default.api.timeout.ms": "--timeout"}
+_BY_OIDC = "set sasl.oauthbearer.token.endpoint.url, and a client id and secret"
+# What to do about a property that is not used here, where its name alone does not tell.
+_INSTEAD = {
+    "default.api.timeout.ms": "--timeout says it",
+    "enable.ssl.certificate.verification": "certificates are always verified; set ssl.ca.location to trust one",
+    "request.timeout.ms": "--timeout says it",
+    "sasl.oauthbearer.assertion.private.key.pem": "set sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.config": _BY_OIDC,
+    "sasl.oauthbearer.metadata.authentication.type": _BY_OIDC,
+    "ssl.ca.certificate.stores": "set ssl.ca.location to a PEM file",
+    "ssl.crl.location": "revoked certificates are not looked up",
+    "ssl.engine.location": "set ssl.key.location to a PEM file",
+}
 
 
 class Connection(NamedTuple):
-    """How to reach the cluster, as given on the command line."""
+    """How to reach the cluster. A command with a parameter of this type has its fields as options."""
 
-    bootstrap_server: str | None
-    command_config: Path | None
-    properties: list[str] | None
-    timeout: str
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            envvar="MIGRATE_GROUPS_BOOTSTRAP_SERVER",
+            help="Brokers of the cluster, separated by commas.",
+            show_default="bootstrap.servers of --command-config",
+        ),
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            envvar="MIGRATE_GROUPS_COMMAND_CONFIG",
+            help="A client.properties file, as Kafka's own tools take it: security.protocol, sasl.jaas.config, …",
+        ),
+    ] = None
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            metavar="KEY=VALUE",
+            help="A client property that replaces the one in --command-config; may be repeated. Pass secrets in "
+            "MIGRATE_GROUPS_PROPERTIES instead: its value has the form of a client.properties file.",
+        ),
+    ] = None
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout", metavar="DURATION", envvar="MIGRATE_GROUPS_TIMEOUT", help="How long one request may take."
+        ),
+    ] = "60s"
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Show each request to the cluster, and how long it took, on stderr; -vv: the clients' own logs too.",
+        ),
+    ] = 0
 
     def config(self) -> ClientConfig:
         """Return the settings of kafka-python and confluent-kafka; warn on stderr about properties that are not used.
@@ -35,25 +90,37 @@ class Connection(NamedTuple):
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
+        from migrate_groups.kafka.credentials.given import similar_property
 
-        told = understand(self._given())
+        told = understand(self._given(), self.bootstrap_server)
         if told.not_used:
-            keys = (f"{key} ({_INSTEAD[key]} says it)" if key in _INSTEAD else key for key in told.not_used)
+            advice = {key: _INSTEAD.get(key) or similar_property(key) for key in told.not_used}
+            keys = (f"{key} ({more})" if more else key for key, more in advice.items())
             where = self.command_config or "the client's properties"
             talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
         timeout = parse_duration(self.timeout, "--timeout")
+        if not timeout:
+            raise UsageError(f"--timeout is {self.timeout!r}, in which no broker can answer; expected such as 10s")
         servers = self.bootstrap_server or told.bootstrap_servers
+        if not servers:
+            raise UsageError(
+                "no bootstrap server: pass --bootstrap-server host:port, or set MIGRATE_GROUPS_BOOTSTRAP_SERVER, or "
+                "bootstrap.servers in --command-config"
+            )
         try:
             return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
         except UsageError:
-            if self.bootstrap_server or not servers:
+            if self.bootstrap_server:
                 raise
             raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # the value is not shown
 
     def _given(self) -> dict[str, str]:
-        """Return all properties: the file's, overridden by the environment's, overridden by those of ``--property``."""
+        """Return the client properties, values by name, from the file, the environment and ``--property``.
+
+        If several of them have a property, ``--property`` overrides the environment, and the environment the file.
+        """
         from migrate_groups.files.read import read_bytes
-        from migrate_groups.kafka.credentials.client_properties import parse_properties
+        from migrate_groups.kafka.credentials.given import parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
@@ -63,9 +130,33 @@ class Connection(NamedTuple):
             given |= parse_properties(text, _PROPERTIES)
         return given | dict(map(_property, self.properties or []))
 
+    @contextmanager
+    def open_reader(self) -> Iterator[GroupReader]:
+        """Yield a reader of the cluster, which has no method that writes."""
+        from migrate_groups.api import clients
+
+        with shown_logs(self.verbose), clients.open_reader(self.config()) as reader:
+            yield reader
+
+    @contextmanager
+    def open_writer(self) -> Iterator[Clients]:
+        """Yield a writer, and the second client that reads back what it wrote."""
+        from migrate_groups.api import clients
+
+        with shown_logs(self.verbose), clients.open_writer(self.config()) as opened:
+            yield opened
+
+    @contextmanager
+    def open_offsets_topic(self) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
+        """Yield a reader of the cluster, and a reader of the log of ``__consumer_offsets``."""
+        from migrate_groups.api import clients
+
+        with shown_logs(self.verbose), clients.open_offsets_topic(self.config()) as opened:
+            yield opened
+
 
 def _property(text: str) -> tuple[str, str]:
-    from migrate_groups.kafka.credentials.client_properties import is_secret
+    from migrate_groups.kafka.credentials.given import is_secret
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
@@ -75,30 +166,3 @@ def _property(text: str) -> tuple[str, str]:
             f"--property {key} would show a secret in the process list; say it in --command-config or in {_PROPERTIES}"
         )
     return key, value
-
-
-@contextmanager
-def open_reader(connection: Connection) -> Iterator[GroupReader]:
-    """Yield a reader of the cluster, which has no method that writes."""
-    from migrate_groups.api import clients
-
-    with clients.open_reader(connection.config()) as reader:
-        yield reader
-
-
-@contextmanager
-def open_writer(connection: Connection) -> Iterator[Clients]:
-    """Yield a writer, and the second client that reads back what it wrote."""
-    from migrate_groups.api import clients
-
-    with clients.open_writer(connection.config()) as opened:
-        yield opened
-
-
-@contextmanager
-def open_offsets_topic(connection: Connection) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a reader of the cluster, and a reader of the log of ``__consumer_offsets``."""
-    from migrate_groups.api import clients
-
-    with clients.open_offsets_topic(connection.config()) as opened:
-        yield opened

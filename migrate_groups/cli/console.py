@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from migrate_groups.migration.ports import GroupReader
-    from migrate_groups.snapshots.snapshot import Snapshot
-
-# The width if the output is no terminal: not eighty columns, so that a pull request or a log shows whole names.
-_WIDE = 200
+    from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
 def talk(*lines: RenderableType) -> None:
@@ -34,21 +31,24 @@ def show(*lines: RenderableType) -> None:
 def confirm(question: str) -> bool:
     """Ask on stderr, and return the answer. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`."""
     try:
-        return typer.confirm(question, err=True)
+        return typer.confirm(one_line(question), err=True)
     except typer.Abort:
         sys.stderr.write("\n")  # ends the line of the question
         raise KeyboardInterrupt from None
 
 
-def load_table(path: Path) -> Snapshot:
-    """Return the snapshot in a file, or on stdin for ``-``."""
+def load_table(path: Path) -> SnapshotTable:
+    """Return the snapshot in a file, or on stdin for ``-``. Raises `InvalidInput` if it can't be read."""
     from migrate_groups.files.snapshots import any_format as tables
 
     return tables.load(path, stream=sys.stdin.buffer if str(path) == "-" else None)
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Check that the output can be written, before any work is done. Raises `InvalidInput` or `UsageError`."""
+    """Check that a snapshot can be written to ``path``, before any work is done. ``-`` is stdout.
+
+    force: the file may exist. Raises `InvalidInput` or `UsageError` if it can't be written.
+    """
     if str(path) == "-":
         return
     from migrate_groups.files.safe_write import check_writable
@@ -58,8 +58,8 @@ def check_output(path: Path, *, force: bool) -> None:
     check_writable(path, replace=force)
 
 
-def save_table(snapshot: Snapshot, path: Path, *, force: bool) -> None:
-    """Write the snapshot to a file, or as CSV to stdout for ``-``."""
+def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
+    """Write the snapshot to a file, or as CSV to stdout for ``-``. force: replace the file if it exists."""
     from migrate_groups.files.snapshots import any_format as tables
 
     if str(path) == "-":
@@ -76,14 +76,27 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
     # Rich must not take text for markup, and a line must stay one line, because a group may be named app[prod], or have
     # a newline in its name.
     lines = tuple(Text(one_line(line)) if isinstance(line, str) else line for line in lines)
+    # A long line is left for the terminal to wrap (soft_wrap), because Rich would put a line break into an id.
     if stream.isatty():
-        Console(file=stream, highlight=False).print(*lines, sep="\n")
+        Console(file=stream, highlight=False, soft_wrap=True).print(*lines, sep="\n")
         return
-    plain = Console(file=io.StringIO(), highlight=False, width=_WIDE, color_system=None)
+    plain = Console(file=io.StringIO(), highlight=False, color_system=None, soft_wrap=True)
     plain.print(*lines, sep="\n")
-    # Rich fills its columns with trailing spaces; they are removed, because a pull request would show them as changes.
+    # Trailing spaces are removed, because a pull request would show them as changes.
     stream.write("".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines()))  # type: ignore[attr-defined]
     stream.flush()
+
+
+def warn_of_hidden_groups(reader: GroupReader) -> None:
+    """Warn on stderr if this principal may lack Describe on a group, because Kafka silently leaves out such groups.
+
+    It warns if the principal lacks Describe on the group name `ANY_GROUP`. No application uses this name, so only a
+    permission on all groups includes it. See docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    """
+    from migrate_groups.planning.checks.permission import ANY_GROUP, hidden
+
+    if hidden(reader.permissions([ANY_GROUP])):
+        talk(f"warning: {reader.principal} may not describe every group: one that is hidden from it is left out here")
 
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show, talk
-from migrate_groups.cli.plans import PlanFormat, show_plan
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
+from migrate_groups.cli.work import shown_work
 from migrate_groups.errors import UsageError
-from migrate_groups.text import counted
+from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from migrate_groups.cli.on_start import OnStart
+    from migrate_groups.migration.progress import Done
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.result import WriteResult
-    from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.plan import Change, Plan
+    from migrate_groups.planning.planned_stop import PlannedStop
+    from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
-    from migrate_groups.snapshots.snapshot import Row
+    from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 
 _SAY_AGAIN = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """The callbacks through which a running command reports and asks (`migration.events.Events`).
+    """Shows the user what a running command reports, and asks whether to write (implements `migration.events`).
 
-    yes: agree to every plan without a question. output_format: how a plan is shown. plan_out: the file in which the
-    plan is saved. force: replace this file if it exists.
+    yes: agree to every plan without a question. output_format: how a plan and the outcome of a write are shown.
+    plan_out: the file in which the plan is saved; None: it is not saved. force: replace this file if it exists.
+    on_start: the command that starts the new applications; None: the user starts them. write: the word for writing
+    offsets in the question.
     """
 
     yes: bool = False
     output_format: PlanFormat = "table"
     plan_out: Path | None = None
     force: bool = False
+    on_start: OnStart | None = None
+    write: str = "Write"
+    _stop: PlannedStop | None = field(default=None, init=False)
     _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
 
     def check_can_be_asked(self) -> None:
@@ -43,45 +58,156 @@ class Person:
         if not (self.yes or sys.stdin.isatty()):
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
+    def stop_planned(self, stop: PlannedStop) -> None:
+        """Remember which members must stop, to show it with the plan and with the question."""
+        self._stop = stop
+
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Show the plan on stdout, and save it if ``plan_out`` is set. ``rows`` reads its rows when they are needed."""
-        show_plan(plan, rows, self.output_format, self.plan_out, force=self.force)
+        """Show the plan before a write, and save it if ``plan_out`` is set.
+
+        ``rows`` returns the rows that the plan was made from. It is called only if the plan is shown or saved as JSON.
+        With ``json`` the plan is a table on stderr, because the one document on stdout is the receipt.
+        """
+        save_plan(plan, rows, self.plan_out, force=self.force)
+        if self.output_format == "json":
+            from migrate_groups.show import terminal
+
+            talk(terminal.plan(plan, self._stop))
+        else:
+            show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
+
+    def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+        """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
+
+        rows: returns the rows that the plan was made from.
+        """
+        save_plan(plan, rows, self.plan_out, force=self.force)
+        show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan: ask on stderr, unless ``yes`` is set."""
-        return self.yes or confirm(f"Write {counted(len(plan.to_write()), 'offset')}?")
+        """Return whether to write the plan: ask on stderr, unless ``yes`` is set.
+
+        provisional: the plan is made again before the write. This does not change the question.
+        """
+        if not (self.yes or self._confirms(plan)):
+            return False
+        # After an earlier run that wrote, a target group may have been started: the old applications must stay stopped.
+        first = self._stop is not None and not self._stop.resumed
+        written.so_far.set(written.NOTHING + ("; the old applications may go on, or start again" if first else ""))
+        return True
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups that must stop still run: at each change, and every `_SAY_AGAIN` seconds."""
+        """Print on stderr why groups that must stop still run: at each change, and every 15 s.
+
+        reasons: why each group still runs, by group; empty if it has stopped. looks: not shown. seconds: how long the
+        command has waited.
+        """
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
-            talk(*(f"{seconds:4.0f} s  {group} {reason}" for group, why in running.items() for reason in why))
+            for group, why in running.items():
+                talk(*(f"{seconds:4.0f} s  {group} {reason}" for reason in why))
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Keep ``told_by`` (where to see what was written) for the message that `main` prints on an interrupt."""
-        written.told_by.set(told_by)
+        """Remember ``told_by``, a sentence on where to see what was written, to print it if the command fails."""
+        written.so_far.set(told_by)
 
-    def read_back(self, verb: Verb) -> None:
-        """Print that all offsets are written and read back and, after a hand-over, that the target groups may start."""
+    def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
+        """Show the committed offsets of each group that is to be deleted, and say how to keep them.
+
+        With ``json`` they are shown on stderr, because the one document on stdout says what was deleted.
+        """
+        from migrate_groups.show import terminal
+
+        for group, going in groups.items():
+            self._show_text(f"group {group}", terminal.lag_by_partition(list(going.rows())))
+            talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
+        talk(f"to keep them: migrate-groups snapshot {shlex.join(groups)} -o kept.csv")
+
+    def agrees_to_delete(self, groups: Sequence[str]) -> bool:
+        """Return whether to delete the groups: ask on stderr, unless ``yes`` is set."""
+        named = f"group {groups[0]}" if len(groups) == 1 else f"{counted(len(groups), 'group')} ({some(groups)})"
+        return self.yes or confirm(f"Delete {named}?")
+
+    def deleted(self, group: str) -> None:
+        """Print that a group was deleted: on stdout, or on stderr with ``json``."""
+        self._show_text(f"deleted: {group}")
+
+    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
+        """Print that all offsets are written and read back, and which applications may start now.
+
+        With ``on_start``, a hand-over starts the new applications itself. sources: the source groups, if there are any.
+        """
         from migrate_groups.planning.run_states import Verb
 
-        talk("written and read back" + (": START THE NEW GROUPS NOW" if verb is Verb.HAND_OVER else ""))
+        launch = self.on_start if verb is Verb.HAND_OVER else None
+        running = "; --on-start may still be running" if launch else ""
+        written.so_far.set(f"all offsets are written and confirmed{running}; {written.so_far.get()}")
+        if launch:
+            talk(f"written and read back; starting the new groups: {launch.program}")
+            launch.start()
+        else:
+            start = ""
+            if verb is Verb.HAND_OVER:
+                start = ": START THE NEW GROUPS NOW" if sources else ": START THE APPLICATIONS NOW"
+            elif sources and verb in (Verb.ROLLBACK, Verb.HAND_BACK):
+                start = ": START THE OLD APPLICATIONS NOW"
+            talk(f"written and read back{start}")
+
+    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+        """Return a context that shows the progress of work on stderr, if it takes more than two seconds.
+
+        doing: the work as text. done: returns how much is done and how much there is to do in all; None: not known.
+        """
+        return shown_work(doing, done)
+
+    def _confirms(self, plan: Plan) -> bool:
+        from migrate_groups.show import planned_stop
+
+        changes = plan.to_write()
+        if self._stop is None:
+            return confirm(f"{self._in_words(changes)}?")
+        if self._stop.must_stop:  # the plan has said this, but its table may be long
+            talk(*planned_stop.who(self._stop))
+        return confirm(planned_stop.question(self._stop, counted(len(changes), "offset")))
+
+    def _in_words(self, changes: Sequence[Change]) -> str:
+        """Return what a write does, such as ``Restore 2 offsets in big and delete 3 in billing``."""
+        kept = [change for change in changes if change.after is not None]
+        gone = [change for change in changes if change.after is None]
+        parts = [
+            f"{word} {counted(len(part), 'offset')} in {some({change.group for change in part})}"
+            for word, part in ((self.write, kept), ("delete" if kept else "Delete", gone))
+            if part
+        ]
+        return " and ".join(parts) or f"{self.write} 0 offsets"
 
     def said(self, line: str) -> None:
         """Print the line on stderr."""
         talk(line)
 
+    def show_result(self, outcome: WriteResult) -> None:
+        """Show the path of the receipt and the outcome of a write.
 
-def show_result(outcome: WriteResult, *, apart: bool = False) -> None:
-    """Show the path of the receipt and the outcome of a write. Raises `PartlyApplied` if the write is not whole.
+        If ``output_format`` is ``markdown`` or ``json``, the outcome goes to stderr, because stdout has the plan as
+        Markdown, or gets the receipt as JSON. Raises `PartlyApplied` if the write is incomplete, not confirmed, or not
+        safe.
+        """
+        from migrate_groups.show import terminal
 
-    apart: show the outcome on stderr, because stdout already has a plan as JSON or Markdown.
-    """
-    from migrate_groups.show import terminal
+        talk(f"receipt: {outcome.path}")
+        self._show_text(terminal.execution(outcome.execution))
+        self.show_receipt(outcome.receipt)
+        outcome.check()
 
-    talk(f"receipt: {outcome.path}")
-    (talk if apart else show)(terminal.execution(outcome.execution))
-    outcome.check()
+    def show_receipt(self, receipt: Receipt) -> None:
+        """Print the receipt on stdout if ``output_format`` is ``json``, also where nothing was left to write."""
+        if self.output_format == "json":
+            from migrate_groups.files.runs import receipt_json
+
+            print_document(receipt_json.to_bytes(receipt))
+
+    def _show_text(self, *lines: RenderableType) -> None:
+        (show if self.output_format == "table" else talk)(*lines)

@@ -10,35 +10,37 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from migrate_groups.cli.console import load_table, show
+from migrate_groups.cli.console import load_table, show, talk
+from migrate_groups.cli.documents import print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
+    from migrate_groups.clock import Clock
     from migrate_groups.files.runs.plan_json import PlanFile
     from migrate_groups.migration.hand_over.apply import ApplyRequest
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
+    from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.snapshots.snapshot import Row
 
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[
-    PlanFormat, typer.Option("--format", help="How the plan is shown; markdown is made for a pull request's comment.")
+    PlanFormat,
+    typer.Option(
+        "--format",
+        help="How the plan is shown. markdown is for the comment of a pull request. json prints one document on "
+        "stdout: the plan of a dry run, which apply takes as FILE, or the receipt of a write.",
+    ),
 ]
 PlanOut = Annotated[
-    Path | None, typer.Option("--plan-out", metavar="PLAN", help="Save the plan: a .json file, which apply takes.")
+    Path | None,
+    typer.Option("--plan-out", metavar="PLAN", help="Save the plan to this .json file, which apply takes as FILE."),
 ]
-
 DetailedExitcode = Annotated[
-    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit 10 when there is something to write.")
+    bool, typer.Option("--detailed-exitcode", help="With --dry-run: exit with 10 if there are offsets to write.")
 ]
-ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists already.")]
-
-AnyKind = Annotated[
-    bool, typer.Option("--any-kind", help="Take what looks like a group of Streams or Connect for a plain one.")
-]
-SecondClientOption = Annotated[
-    Literal["auto", "required", "none"] | None,
-    typer.Option(help="Whether the second client must confirm.", show_default="auto"),
-]
+ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists.")]
 
 Rows = Callable[[], "Iterable[Row]"]
 """Returns the rows that a plan was made from; called only if the plan is shown or saved as JSON."""
@@ -49,41 +51,66 @@ def read_application(
 ) -> ApplyRequest:
     """Return what `apply` writes: the offsets in a file (a snapshot or a saved plan), and the options of the write.
 
-    given: the options from the command line by name; None: not passed.
+    given: the options of the write that were passed on the command line, by name. to_group: the target groups of all
+    rows; None or empty: each row names its own. fan_out: allow several target groups.
 
     Raises `InvalidInput` if the file is invalid. Raises `UsageError` if an option contradicts a saved plan, because a
     plan is applied as reviewed, and if the plan can be applied by `migrate` only.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
-    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.planning.options import in_words
     from migrate_groups.snapshots.regroup import name_groups
 
-    chosen = {name: value for name, value in given.items() if value is not None}
     saved = _saved_plan(file)
     if saved is None:
-        options = WriteOptions(**chosen)
+        options = _write_options(given)
         rows = name_groups(load_table(file), to_group or [], fan_out=fan_out, restore=options.restore)
         return ApplyRequest(rows=rows, options=options)
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
-    for name, value in chosen.items():
+    for name, value in given.items():
         if value != getattr(saved.plan.options, name):
             option = name.replace("_", "-")
-            reviewed = getattr(saved.plan.options, name)
-            raise UsageError(f"--{option} {value} contradicts {file}, reviewed with {reviewed}: make a new plan")
-    # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
+            reviewed = in_words(getattr(saved.plan.options, name))
+            raise UsageError(
+                f"--{option} {in_words(value)} contradicts {file}, reviewed with {reviewed}: make a new plan"
+            )
     if saved.plan.options.uncommitted == "latest":
         raise UsageError(
-            f"{file} has uncommitted = latest, the log end from when a member was last seen on the topic, which only "
-            "migrate can tell: migrate --approved takes it; or make a plan with --uncommitted earliest or leave"
+            f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
+            "--approved, or make a plan with --uncommitted earliest or leave"
         )
     return ApplyRequest(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
 
 
-def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
-    """Check ``--detailed-exitcode``, and that the plan can be saved to ``path``, before any work is done.
+def application_of_group(
+    source: str, given: Mapping[str, Any], to_group: Sequence[str], *, fan_out: bool
+) -> Callable[[GroupReader, Clock], ApplyRequest]:
+    """Return a function that reads what `apply` writes: all committed offsets of the group ``source``.
 
-    Raises `UsageError` if an option is wrong, `InvalidInput` if the file can't be written.
+    given: the options of the write that were passed on the command line, by name. to_group: the target groups.
+    Raises `UsageError` if there is no target group, if ``source`` is one of them, or if an option needs a file.
+    """
+    from migrate_groups.migration.hand_over.apply import read_request
+    from migrate_groups.snapshots.regroup import check_target_groups
+
+    if not to_group:
+        raise UsageError("--group says which group hands over: name the new one with --to-group")
+    check_target_groups(to_group, fan_out=fan_out)
+    if source in to_group:
+        raise UsageError(f"group {source} is --group and --to-group; name a new group")
+    options = _write_options(given)
+    if options.restore:
+        raise UsageError("--restore writes a snapshot back to its own group: it goes with FILE, not with --group")
+    return lambda reader, clock: read_request(reader, source, to_group, options, clock)
+
+
+def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
+    """Check, before any work is done, that ``--detailed-exitcode`` goes with a dry run, and that a plan can be saved.
+
+    path: the file of ``--plan-out``; None: no plan is saved. force: the file may exist. detailed: whether
+    ``--detailed-exitcode`` was given. Raises `UsageError` if it was given without ``--dry-run``, or if ``path`` is no
+    .json file; `InvalidInput` if the file can't be written.
     """
     if detailed and not dry_run:
         raise UsageError("--detailed-exitcode goes with --dry-run")
@@ -96,44 +123,59 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
     check_writable(path, replace=force)
 
 
-def conclude_dry_run(plan: Plan, *, detailed: bool) -> None:
-    """Raise `Refused` if a check refuses the plan; with ``detailed``, exit with 10 if there is something to write."""
+def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
+    """Print the next step; with ``detailed``, exit with 10 if there are offsets to write.
+
+    Raises `Refused` if a check refuses the plan.
+    """
     from migrate_groups.migration.prepare import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
+    talk(f"next: {next_step}")
     if detailed and plan.to_write():
+        talk(f"exit {EXIT_CHANGES}: there are offsets to write")
         raise typer.Exit(EXIT_CHANGES)
 
 
-def show_plan(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None, *, force: bool) -> None:
-    """Save the plan to ``plan_out``, if given, and print it on stdout."""
-    if plan_out is not None:
+def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
+    """Save the plan to ``--plan-out``, if it was given."""
+    if path is not None:
         from migrate_groups.files.runs import plan_json
         from migrate_groups.files.safe_write import write_whole
 
-        write_whole(plan_out, lambda file: file.write(plan_json.to_bytes(plan, rows())), replace=force)
-    if output_format == "table":
-        show_table(plan)
-    else:
-        sys.stdout.buffer.write(_document(plan, rows, output_format, plan_out))
-        sys.stdout.buffer.flush()
+        write_whole(path, lambda file: file.write(plan_json.to_bytes(plan, rows())), replace=force)
 
 
-def show_table(plan: Plan) -> None:
-    """Print the plan as a table on stdout."""
-    from migrate_groups.show import terminal
+def show_plan(
+    plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None = None, *, stop: PlannedStop | None = None
+) -> None:
+    """Print the plan on stdout.
 
-    show(terminal.plan(plan))
+    plan_out: the file in which the plan is saved; Markdown names it. stop: which members must stop before the write;
+    the table and Markdown show it. If one of them is None, it is not shown.
+    """
+    if output_format == "json":
+        from migrate_groups.files.runs import plan_json
 
-
-def _document(plan: Plan, rows: Rows, output_format: PlanFormat, plan_out: Path | None) -> bytes:
-    if output_format == "markdown":
+        print_document(plan_json.to_bytes(plan, rows()))
+    elif output_format == "markdown":
         from migrate_groups.show import markdown
 
-        return markdown.plan(plan, plan_out.name if plan_out else None).encode()
-    from migrate_groups.files.runs import plan_json
+        sys.stdout.buffer.write(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
+        sys.stdout.buffer.flush()
+    else:
+        from migrate_groups.show import terminal
 
-    return plan_json.to_bytes(plan, rows())
+        show(terminal.plan(plan, stop))
+
+
+def _write_options(given: Mapping[str, Any]) -> WriteOptions:
+    from migrate_groups.planning.options import WriteOptions
+
+    # Only `migrate` can do this, because the rows of a snapshot don't say when a topic last had members.
+    if given.get("uncommitted") == "latest":
+        raise UsageError("--uncommitted latest is for migrate only: pass earliest, leave or refuse")
+    return WriteOptions(**given)
 
 
 def _saved_plan(file: Path) -> PlanFile | None:

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
+from migrate_groups.cli.work import shown_work
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from migrate_groups.migration.progress import Progress
     from migrate_groups.migration.watch import WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 
@@ -21,7 +23,7 @@ _LINE_SECONDS = 10.0
 
 @contextmanager
 def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
-    """Yield a function that shows the progress of a watched group; call it after each look at the group."""
+    """Yield a function that shows the progress of a watched group; it must be called each time the group was read."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
             yield tell
@@ -30,17 +32,19 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the amounts done and in total: it draws a bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+def bar(what: str) -> Iterator[Progress]:
+    """Show the progress of a block on stderr; yield a function to call with how much is done and how much there is.
 
-    with Bar(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    ``what`` describes the work. Nothing is shown if the block is short.
+    """
+    amounts: tuple[int, int] | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal amounts
+        amounts = done, total
+
+    with shown_work(what, lambda: amounts):
+        yield tell
 
 
 @contextmanager

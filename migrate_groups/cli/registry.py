@@ -1,56 +1,206 @@
-"""The list of commands."""
+"""The list of commands, in the groups that ``--help`` shows, each with its exit codes."""
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated
+from functools import wraps
+from importlib import import_module
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple, NoReturn, cast, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli.commands import apply as write
-from migrate_groups.cli.commands import audit, look, play, rewind, shape, ways_back
-from migrate_groups.cli.commands import migrate as cutover
-from migrate_groups.cli.commands import reconcile as prove
-from migrate_groups.cli.commands import watch as replay
+from migrate_groups.cli import documents, mistakes
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.write_options import GivenOptions
 
-_COMMANDS: Mapping[str, Callable[..., None]] = {
-    "snapshot": look.snapshot,
-    "describe": look.describe,
-    "filter": shape.filter_,
-    "split": shape.split,
-    "rewind": rewind.rewind,
-    "export": shape.export,
-    "verify": look.verify,
-    "apply": write.apply,
-    "migrate": cutover.migrate,
-    "rollback": ways_back.rollback,
-    "hand-back": ways_back.hand_back,
-    "delete-offsets": ways_back.delete_offsets,
-    "watch": replay.watch,
-    "delete": replay.delete,
-    "reconcile": prove.reconcile,
-    "audit": audit.audit,
-    "sandbox": play.sandbox,
-    "demo": play.demo,
+_EXIT_CODES = {
+    0: "done",
+    1: "an unexpected failure: please report it",
+    2: "an option, a file or the spec is wrong; nothing was written",
+    3: "refused by a check, the wait ran out, or the answer was no; nothing was written",
+    4: "the write is not complete or not confirmed, a group that must have stopped still consumes, or --on-start "
+    "failed: see the error and the receipt",
+    5: "the cluster did not answer, or refused the login or a permission",
+    6: "records were skipped or processed twice, or may have been",
+    7: "undetermined: the evidence is not enough for a verdict",
+    10: "with --dry-run --detailed-exitcode: there are offsets to write",
+    130: "interrupted",
 }
+_BUNDLES: Mapping[Any, str] = {GivenOptions: "Write", Connection: "Cluster"}
+"""The classes whose fields are options of several commands, each with the title of these options in the help."""
+_READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
+
+
+class Command(NamedTuple):
+    """A command: the function that runs it, as ``module.function`` in ``cli/commands``, and its exit codes."""
+
+    function: str
+    exit_codes: tuple[int, ...]
+
+    def load(self) -> Callable[..., None]:
+        """Import the command's module, and return its function."""
+        module, _, name = self.function.partition(".")
+        return cast("Callable[..., None]", getattr(import_module(f"migrate_groups.cli.commands.{module}"), name))
+
+
+GROUPS: Mapping[str, Mapping[str, Command]] = {
+    "Look": {
+        "list": Command("list_groups.list_groups", (0, 2, 5)),
+        "describe": Command("describe.describe", _READS),
+        "snapshot": Command("snapshot.snapshot", _READS),
+        "history": Command("history.history", (0, 2, 5, 7)),
+        "advise": Command("advise.advise", (*_READS, 7)),
+    },
+    "Prepare": {
+        "filter": Command("filter.filter_rows", (0, 2)),
+        "split": Command("split.split", (0, 2)),
+        "rewind": Command("rewind.rewind", _READS),
+        "export": Command("export.export", (0, 2)),
+    },
+    "Cut over": {
+        "verify": Command("verify.verify", _READS),
+        "apply": Command("apply.apply", (*_WRITES, 10)),
+        "migrate": Command("migrate.migrate", (*_WRITES, 10)),
+        "watch": Command("watch.watch", _READS),
+    },
+    "Undo and clean up": {
+        "rollback": Command("ways_back.rollback", _WRITES),
+        "hand-back": Command("ways_back.hand_back", _WRITES),
+        "delete-offsets": Command("ways_back.delete_offsets", _WRITES),
+        "delete-group": Command("delete_group.delete_groups", _WRITES),
+    },
+    "Prove": {
+        "reconcile": Command("reconcile.reconcile", (0, 2, 3, 6, 7)),
+        "audit": Command("audit.audit", (0, 2, 3, 5, 6, 7)),
+    },
+    "Try": {
+        "sandbox": Command("sandbox.sandbox", (0, 2, 5)),
+        "demo": Command("demo.demo", (0, 2, 5, 6)),
+    },
+}
+COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 def command_line(called: Iterable[str] = ()) -> typer.Typer:
     """Return the command line with the commands named in ``called``, or with all commands if it names none."""
     app = typer.Typer(
         name="migrate-groups",
-        help="Migrate Kafka consumer groups: no record skipped, none processed twice.",
-        no_args_is_help=True,
+        cls=_Groups,
         pretty_exceptions_enable=False,
-        add_completion=False,
         rich_markup_mode=None,  # because Rich's help doubles the time of --help
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback()(_main)
-    for name in [name for name in called if name in _COMMANDS] or _COMMANDS:  # each command takes Typer 2 ms
-        app.command(name)(_COMMANDS[name])
+    for name in [name for name in called if name in COMMANDS] or COMMANDS:  # each command takes Typer 2 ms
+        app.command(name, cls=_Command)(_with_options(COMMANDS[name].load()))
     return app
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with one parameter for each option, in place of a parameter that bundles options (`_BUNDLES`).
+
+    Typer makes an option of each parameter.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    bundles = {each.name: each.annotation for each in signature.parameters.values() if each.annotation in _BUNDLES}
+    if not bundles:
+        return command
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=bundle._field_defaults[name], annotation=annotation
+        )
+        for bundle in bundles.values()
+        for name, annotation in get_type_hints(bundle, include_extras=True).items()
+    ]
+
+    @wraps(command)
+    def with_options(**given: object) -> None:
+        made = {name: bundle(**{each: given.pop(each) for each in bundle._fields}) for name, bundle in bundles.items()}
+        command(**given, **made)
+
+    own = [each for each in signature.parameters.values() if each.name not in bundles]
+    with_options.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in (*own, *options)}
+    return with_options
+
+
+class _Command(TyperCommand):
+    """A command that prints a JSON document even if it fails, if ``--format json`` was given.
+
+    In its help, options that several commands share have a section for each bundle (`_BUNDLES`), and the exit codes are
+    listed at the end.
+    """
+
+    allow_extra_args = True  # so that `parse_args` says what is wrong with them
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse the command line, and remember whether the command was called with ``--format json``.
+
+        Raises `UsageError` if it has more arguments than the command takes.
+        """
+        documents.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
+        super().parse_args(ctx, args)
+        documents.awaited.set(ctx.params.get("output_format") == "json")
+        if ctx.args and not ctx.resilient_parsing:
+            raise mistakes.unexpected(str(self.name), ctx.args)
+        return ctx.args
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the sections of the help."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        titles = {field: title for bundle, title in _BUNDLES.items() for field in bundle._fields}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                argument = each.param_type_name == "argument"
+                title = "Arguments" if argument else titles.get(str(each.name), "Options")
+                name, text = record
+                # Typer puts a default that is given as a text (show_default) in parentheses.
+                text = re.sub(r"default: \((.*)\)\]", r"default: \1]", text)
+                sections.setdefault(title, []).append((name, text))
+        sections["Exit codes"] = [(str(code), _EXIT_CODES[code]) for code in COMMANDS[str(self.name)].exit_codes]
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class _Groups(TyperGroup):
+    """The command line, whose help lists the commands in groups and ends with all exit codes."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command and exit. Raises `UsageError` in place of Typer's own errors, which take three lines."""
+        try:
+            sys.exit(super().main(*args, **options | {"standalone_mode": False}) or 0)
+        except mistakes.TyperError as error:
+            raise mistakes.in_our_words(error) from None
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse the options before the command. Without any argument, print the help and exit with 2."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        """Return the command that was called. Raises `UsageError` if it does not exist."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise mistakes.unknown_command(args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the commands of each group, then the exit codes."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(100)) for name in commands])
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in _EXIT_CODES.items()])
 
 
 def _version(wanted: bool) -> None:
@@ -61,7 +211,10 @@ def _version(wanted: bool) -> None:
 
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Migrate Kafka consumer groups: no record skipped, none processed twice."""
+    """Migrate Kafka consumer groups: no record skipped, none processed twice.
+
+    A duration is a number with ms, s, m, h, d or w, such as 30s or 10m.
+    """

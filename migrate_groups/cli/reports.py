@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.documents import print_document
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Reconciliation
@@ -17,18 +17,24 @@ if TYPE_CHECKING:
 ReportFormat = Literal["table", "markdown", "json"]
 ReportFormatOption = Annotated[
     ReportFormat,
-    typer.Option("--format", help="How the verdict is shown; markdown is made for a pull request's comment."),
+    typer.Option(
+        "--format",
+        help="How the verdict is shown. markdown is for the comment of a pull request, json is one document on stdout.",
+    ),
 ]
 
 _SUMMARY = "group_topic_summary.csv"
 
 
 def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
-    """Print the result on stdout; with ``out``, the folder of the tables, write report.md and report.html there."""
+    """Print the result on stdout, and write report.md and report.html to ``out``.
+
+    out: the folder to which the job has written its tables; None: it wrote none, and no report is written.
+    """
     from migrate_groups.show import reconciliation, report_markdown
 
     if output_format == "json":
-        sys.stdout.write(json.dumps(reconciliation.document(found), indent=1) + "\n")
+        print_document(reconciliation.document(found))
     elif output_format == "markdown":
         sys.stdout.buffer.write(report_markdown.report(found, str(out / _SUMMARY) if out else None).encode())
         sys.stdout.buffer.flush()

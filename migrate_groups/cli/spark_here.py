@@ -10,7 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
+from migrate_groups.cli.work import Work, shown_looks
 from migrate_groups.errors import INSTALL_SPARK, MissingDependency
+from migrate_groups.text import named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,16 +29,32 @@ def require_spark() -> None:
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
     """Start Spark with a message on stderr, and yield a session for a job over ``rows`` rows; end Spark afterwards.
 
-    If this process runs Spark already, as a notebook may, that Spark is used and not ended: the job gets a session of
-    its own, and ``settings`` are not applied.
+    If this process runs Spark already, as a notebook may, that Spark is used and not ended: the job gets a separate
+    session, and ``settings`` are not applied.
 
-    Raises the errors of `local_session`, and Spark's failures as `readable_failures` translates them.
+    Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. A failure of Spark in the
+    block is raised as `InvalidInput`, if an input caused it, or as `MigrateGroupsError`, with one line of text.
     """
     from migrate_groups.spark.session import active_session, beside
 
     active = active_session()
-    with _readable(beside(active)) if active else _started(rows, settings) as spark:
+    opened = _readable(beside(active)) if active else _started(rows, settings)
+    with opened as spark, shown_looks(lambda: _stages(spark)):
         yield spark
+
+
+def _stages(spark: SparkSession) -> Work | None:
+    """Return the stages that Spark runs now, and how many of their tasks are done; None if there are none."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    except Exception:  # noqa: BLE001  Spark Connect has no such tracker, and an ending JVM does not answer
+        return None
+    stages = [stage for stage in found if stage is not None]
+    if not stages:
+        return None
+    amounts = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    return Work("tasks of " + named("Spark's stage", [stage.stageId for stage in stages]), amounts)
 
 
 @contextmanager

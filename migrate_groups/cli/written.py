@@ -1,8 +1,18 @@
-"""Whether a command has begun to write to the cluster: its message on an interrupt and its exit code depend on this."""
+"""What a command has written to the cluster so far; if the command fails, it prints this as its last line."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
-told_by: ContextVar[str | None] = ContextVar("told_by", default=None)
-"""Where to see what was written, as a sentence; None if no write has begun. `main` sets it to None at its start."""
+NOTHING = "nothing was written to the cluster"
+
+NOTHING_TO_UNDO = (
+    "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
+)
+"""The last line of a hand-over that wrote nothing, in place of the commands that undo it."""
+
+so_far: ContextVar[str] = ContextVar("so_far", default="")
+"""What was written to the cluster, and what to do, if the command ends now. `main` sets it to empty at its start.
+
+Empty until the user has agreed to a write; `NOTHING` and what the user may do until the write begins; then where to see
+what was written."""

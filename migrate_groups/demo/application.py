@@ -64,14 +64,24 @@ def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stoppe
 
 
 def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids. A batch is yielded after it is committed.
-
-    kafka-python returns records also during a rebalance, and then refuses to commit them. Such a batch is dropped,
-    because its records are consumed again.
-    """
-    from kafka import KafkaConsumer
+    """Yield batches of record ids. A batch is yielded after it is committed."""
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
-    from kafka.errors import RebalanceInProgressError
+
+    class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
+        """Makes the consumer go on with a rebalance that a poll has interrupted, until it has its new assignment.
+
+        kafka-python 3.0.12 needs this if the consumer is the leader of the group, and if it rejoins because topics have
+        new metadata. If a poll ends after the leader has computed the assignment, and before the broker has answered,
+        the next poll does not go on with the rebalance. The consumer then sends no heartbeats, and its polls return
+        records that it refuses to commit, for ever.
+        """
+
+        def on_partitions_revoked(self, revoked: object) -> None:
+            consumer._coordinator.request_rejoin()
+
+        def on_partitions_assigned(self, assigned: object) -> None:
+            pass
 
     consumer: Any = KafkaConsumer(
         bootstrap_servers=bootstrap,
@@ -86,16 +96,13 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
     # machine).
     for topic in topics:
         consumer.partitions_for_topic(topic)
-    consumer.subscribe(topics)
+    consumer.subscribe(topics, listener=Rejoin())
     try:
         while not stopped.now:
             found = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000), max_records=_BATCH)
             ids = [record.value.decode() for records in found.values() for record in records]
             if ids:
-                try:
-                    consumer.commit()
-                except RebalanceInProgressError:
-                    continue
+                consumer.commit()
                 yield ids
     finally:
         consumer.close()

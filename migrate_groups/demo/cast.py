@@ -15,10 +15,10 @@ _STOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application of the demo.
+    """An application of the demo: it consumes some topics.
 
-    name: also the name of its target group. client: its Kafka client library. pattern: its topic patterns in the split
-    spec.
+    name: also the name of its target group. client: its Kafka client library. pattern: the text of the split spec that
+    names its topics: one or more patterns in quotes, separated by commas.
     """
 
     name: str
@@ -52,7 +52,10 @@ def split_toml(prefix: str = "") -> str:
 
 
 class Stage:
-    """The producer and the applications as processes. Leaving the ``with`` block kills those that still run."""
+    """Starts and stops the demo's producer and applications, each a process; the end of its ``with`` block kills them.
+
+    Their names are ``producer`` and, for an application, the name of its group, a dot, and its own name.
+    """
 
     def __init__(self, bootstrap_servers: str, ledgers: Path) -> None:
         self._bootstrap_servers = bootstrap_servers

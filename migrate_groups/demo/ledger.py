@@ -10,7 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Counts of record ids: produced, processed at least once, produced but never processed, processed repeatedly."""
+    """How many record ids were produced, and what became of them.
+
+    processed: processed at least once. skipped: produced, and never processed. twice: processed more than once.
+    """
 
     produced: int
     processed: int
@@ -24,7 +27,11 @@ class Count:
 
 
 def count(produced: Path, processed: Iterable[Path]) -> Count:
-    """Compare the producer's ledger (a file of record ids) with the applications' ledgers; no file counts as empty."""
+    """Compare the record ids that were produced with those that the applications processed, and return the counts.
+
+    produced: the file with the record ids of the producer. processed: the files with the record ids of the
+    applications. A missing file counts as empty.
+    """
     wanted = set(read(produced))
     times = Counter(each for path in processed for each in read(path))
     return Count(
@@ -36,7 +43,10 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the record ids in a ledger in their order. An unfinished last line (no line feed) is left out."""
+    """Return the record ids in a file, one a line; an unfinished last line (no line feed) is left out.
+
+    The result is empty if there is no file.
+    """
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")

@@ -25,11 +25,17 @@ _PURE = ("split", "export", "reconcile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """The output of the demo: explanations, commands as a person types them, and the progress of a wait."""
+    """The functions through which the demo prints.
+
+    say: called with an explanation. command: called with a command line before it runs. progress: called with the
+    progress of a wait, again and again. stdout: the file descriptor for what the commands print on stdout; None: the
+    stdout of this process.
+    """
 
     say: Callable[[str], None]
     command: Callable[[str], None]
     progress: Callable[[str], None]
+    stdout: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,7 @@ class Story:
             self._review()
             self._cut_over(stage)
             ours, naive = self._new_groups(stage)
-            self._tell.say("The producer stops; the applications finish what is there.")
+            self._tell.say("The producer stops; the applications process the remaining records.")
             stage.stop("producer")
             self._await_all(ours, naive, old)
             stage.stop("")
@@ -101,7 +107,9 @@ class Story:
             self._await("members with partitions", look, lambda seen: seen[OLD_GROUP] == everybody, fails=True)
 
     def _review(self) -> None:
-        self._tell.say("The split is written down and reviewed while everything runs: the dry run changes nothing.")
+        self._tell.say(
+            "The split is written to a file and reviewed while everything runs: the dry run changes nothing."
+        )
         (self._folder / "split.toml").write_text(split_toml(), encoding="utf-8")
         (self._folder / "naive.toml").write_text(split_toml(_NAIVE), encoding="utf-8")
         self._run("snapshot", OLD_GROUP, "-o", self._file("early.csv"))
@@ -109,7 +117,7 @@ class Story:
         self._run("apply", self._file("review.csv"), "--dry-run")
 
     def _cut_over(self, stage: Stage) -> None:
-        self._tell.say("Now the cut-over. The old applications stop; the producer does not.")
+        self._tell.say("The cut-over: the old applications stop; the producer does not.")
         stage.stop(f"{OLD_GROUP}.")
         self._run("verify", OLD_GROUP, "--wait", "30s", "--settle", "2s")
         self._run("snapshot", OLD_GROUP, "-o", self._file("before.parquet"))
@@ -121,20 +129,20 @@ class Story:
         self._run("snapshot", *(each.name for each in APPLICATIONS), "-o", self._file("handed-over.parquet"))
 
     def _new_groups(self, stage: Stage) -> tuple[list[Path], list[Path]]:
-        self._tell.say("Beside it the naive way: the snapshot from before the stop, no check, Kafka's own tool.")
+        self._tell.say("For comparison, the naive way: the snapshot from before the stop, no check, Kafka's own tool.")
         self._run("split", self._file("early.csv"), "--spec", self._file("naive.toml"), "-o", self._file("naive.csv"))
         self._run("export", self._file("naive.csv"), "-o", self._file("naive-offsets.csv"))
         self._run_kafkas_tool("--reset-offsets", "--from-file", self._file("naive-offsets.csv"))
-        self._tell.say("The new groups start: each application in its own.")
+        self._tell.say("The new groups start: each application in its own group.")
         ours = [stage.start_application(each, each.name) for each in APPLICATIONS]
         naive = [stage.start_application(each, _NAIVE + each.name) for each in APPLICATIONS]
         self._await_records("processed by each new group", [*ours, *naive], _ENOUGH_RECORDS)
         return ours, naive
 
     def _reconcile(self) -> None:
-        self._tell.say("Reconciled by Spark: what was handed over, before the new groups started.")
+        self._tell.say("Spark reconciles the hand-over; its snapshot was taken before the new groups started.")
         self._run("reconcile", self._file("split.csv"), self._file("handed-over.parquet"))
-        self._tell.say("And the lag of the whole migration, now that they have caught up.")
+        self._tell.say("Spark shows the lag before and after the migration, now that the new groups have caught up.")
         self._run("snapshot", *(each.name for each in APPLICATIONS), "-o", self._file("after.parquet"))
         tables = ("-o", self._file("reconciled"))
         self._run("reconcile", self._file("split.csv"), self._file("after.parquet"), *tables)
@@ -181,15 +189,22 @@ class Story:
         except tenacity.RetryError as error:
             # If ``fails`` is false, the demo goes on, because the record count at the end shows the missing records.
             if fails:
-                raise MigrateGroupsError(f"{what}: not enough after {_SECONDS} s; see {self._ledgers}/*.log") from error
+                raise MigrateGroupsError(f"{what}: too few after {_SECONDS} s; read {self._ledgers}/*.log") from error
 
     def _run(self, verb: str, *arguments: str) -> None:
         where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]
         self._tell.command(" ".join(["migrate-groups", *command]))
-        done = subprocess.run([sys.executable, "-m", "migrate_groups", *command], stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "migrate_groups", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=self._tell.stdout,
+            check=False,
+        )
         if done.returncode != 0:
-            raise MigrateGroupsError(f"migrate-groups {verb} ended with exit code {done.returncode}")
+            raise MigrateGroupsError(
+                f"migrate-groups {verb} failed with exit code {done.returncode}: see its output above"
+            )
 
     def _run_kafkas_tool(self, *arguments: str) -> None:
         groups = (option for each in APPLICATIONS for option in ("--group", _NAIVE + each.name))

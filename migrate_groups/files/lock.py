@@ -25,7 +25,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise Refused(f"another run is at work with {path}: wait for its end; nothing was written") from error
+        raise Refused(f"another run uses {path}: wait until it ends; nothing was written") from error
     except OSError as error:
         raise InvalidInput(f"{path} can't be locked: {error.strerror or error}") from error
     try:

@@ -19,13 +19,15 @@ def write_table(table: pa.Table, file: BinaryIO) -> None:
 def read_table(data: bytes, name: str) -> pa.Table:
     """Return the table in a Parquet file. Raises `InvalidInput` if the file is truncated or damaged.
 
-    Reads without Arrow's threads, because with them the process sometimes aborts when it ends: all its work
-    is done, but its exit code is another one (docs/kafka-behaviour.md#other-libraries).
+    data: the bytes of the file. name: its name, for the error.
+
+    Arrow's threads are not used. With them the process sometimes aborts at its end, when all its work is done, and its
+    exit code is then wrong (docs/kafka-behaviour.md#other-libraries).
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)
         table = file.read(use_threads=False)
         table.validate(full=True)  # because a string column may hold bytes that are not UTF-8
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidInput(f"{name} is not a whole Parquet file: {' '.join(str(error).split())}") from error
+        raise InvalidInput(f"{name} is not a complete Parquet file: {' '.join(str(error).split())}") from error
     return table

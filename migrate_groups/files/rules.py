@@ -19,8 +19,9 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 class Rule:
     """The values that a column may hold, and the type that its cells are cast to.
 
-    kind: the Arrow type of the column. in_range: a further check of a cell that matches the pattern, because a regular
-    expression can't check a range. least, most: the smallest and the largest valid value of a number or a timestamp.
+    kind: the Arrow type of the column. in_range: returns whether a cell that matches `pattern` is also in the valid
+    range, which a regular expression can't check. least, most: the smallest and the largest valid value of a number or
+    a timestamp; None for other columns.
     """
 
     column: Column
@@ -50,7 +51,7 @@ class Rule:
         return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
-        """Return why a cell is invalid, or None if it is valid."""
+        """Return why a cell is invalid, for a message that begins with the column's name; None if it is valid."""
         if cell == "":
             return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
         if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
@@ -63,7 +64,7 @@ class Rule:
             return cells
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
         # The pattern is checked before the cast, because pyarrow would also cast other notations of a number or a time.
-        # String columns are not cast: `first_wrong` checks their pattern.
+        # It is not checked here for string columns, because `first_wrong` does that.
         spelled = pa.types.is_string(self.kind) or pc.all(_matches(filled, self.pattern), min_count=0).as_py()
         if not spelled:
             return None

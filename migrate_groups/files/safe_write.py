@@ -24,13 +24,15 @@ def check_writable(target: Path, *, replace: bool) -> None:
         raise InvalidInput(f"{target} is a folder; name a file")
     there = status(target, follow=False)
     if there and not stat.S_ISREG(there.st_mode):
-        raise InvalidInput(f"{target} is a link, a device or a pipe, and no file; choose another name")
+        raise InvalidInput(f"{target} is a link, a device or a pipe, not a file; choose another name")
     if there and not replace:
         raise InvalidInput(f"{target} exists already; choose another name, or pass --force to replace it")
     if not is_folder(target.parent):
-        raise InvalidInput(f"{target} can't be written: there is no folder {target.parent}")
+        raise InvalidInput(f"{target} can't be written: folder {target.parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise InvalidInput(f"{target} can't be written: no permission to write in {target.parent}")
+        raise InvalidInput(
+            f"{target} can't be written: no permission to write in {target.parent}; choose another folder"
+        )
 
 
 def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: bool = False) -> None:

@@ -1,19 +1,22 @@
-"""Load a split spec: a TOML file that is kept in Git and reviewed."""
+"""Load and write a split spec: a TOML file that is kept in Git and reviewed."""
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.files.read import read_bytes
+from migrate_groups.files.kinds import SPEC, mistaken
+from migrate_groups.files.read import read_bytes, status
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import some
+from migrate_groups.text import did_you_mean, named, one_line
 
 _TARGET_KEYS = {"group", "topics", "topics_regex"}
 _STAY_KEYS = {"topics", "topics_regex"}
@@ -30,11 +33,16 @@ class SplitFile:
 
 def load(path: Path) -> SplitFile:
     """Return the split and the options in a TOML file. Raises `InvalidInput`, which names the key that is wrong."""
+    if path.suffix.lower() != ".toml" and status(path) is None:
+        raise InvalidInput(
+            f"{path} does not exist: name a split spec, a .toml file that says which topics go to which group"
+        )
     content = read_bytes(path)
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits raises no TOMLDecodeError
-        raise InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}") from error
+        not_toml = InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}")
+        raise mistaken(content, str(path), SPEC) or not_toml from error
     try:
         options = _options(_table(document.get("options", {}), "options"))
         return SplitFile(content=content, spec=_spec(document), options=options)
@@ -42,16 +50,48 @@ def load(path: Path) -> SplitFile:
         raise InvalidInput(f"{path}: {error}") from error
 
 
+def to_toml(spec: SplitSpec, heading: Sequence[str], notes: Mapping[str | None, Sequence[str]]) -> str:
+    """Return a split as the text of a spec file, with comments: `load` returns the same split.
+
+    heading: the comment above it. notes: the comment above each target group; None: above the topics that stay.
+    """
+    parts = [_comment(heading)] if heading else []
+    parts.append([f"source = {_quoted(spec.source)}", *(["fan_out = true"] if spec.fan_out else [])])
+    for target in spec.targets:
+        group = f"group = {_quoted(target.group)}"
+        parts.append([*_comment(notes.get(target.group, ())), "[[target]]", group, *_lists(target.topics)])
+    if spec.stay:
+        parts.append([*_comment(notes.get(None, ())), "[stay]", *_lists(spec.stay)])
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _comment(lines: Sequence[str]) -> list[str]:
+    return [f"# {one_line(line)}".rstrip() for line in lines]
+
+
+def _lists(patterns: Sequence[TopicPattern]) -> list[str]:
+    lines = []
+    for key, is_regex in (("topics", False), ("topics_regex", True)):
+        listed = [f"  {_quoted(each.pattern)}," for each in patterns if each.is_regex is is_regex]
+        lines += [f"{key} = [", *listed, "]"] if listed else []
+    return lines
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a TOML string. JSON's escapes are TOML's, except that JSON leaves DEL as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
+
+
 def _spec(document: dict[str, Any]) -> SplitSpec:
     _only(document, {"source", "target", "stay", "fan_out", "options"}, "the file")
     source, fan_out = document.get("source"), document.get("fan_out", False)
     if not isinstance(source, str):
-        raise InvalidInput('expected source = "the old group"')
+        raise InvalidInput('source is missing or not a text; expected source = "the old group"')
     if not isinstance(fan_out, bool):
-        raise InvalidInput("fan_out is neither true nor false")
+        raise InvalidInput("fan_out is not true or false: write it without quotes")
     targets = document.get("target", [])
     if not isinstance(targets, list):
-        raise InvalidInput("expected [[target]], in double brackets")
+        raise InvalidInput("target is not a list of tables: write [[target]], in double brackets")
     stay = _table(document.get("stay", {}), "stay")
     _only(stay, _STAY_KEYS, "[stay]")
     return SplitSpec(
@@ -66,10 +106,10 @@ def _options(table: dict[str, Any]) -> WriteOptions:
     known = {"uncommitted", "on_existing", "out_of_range", "vanished", "settle", "guard", "any_kind"}
     _only(table, known, "[options]")
     if not isinstance(table.get("any_kind", False), bool):
-        raise InvalidInput("any_kind in [options] is neither true nor false")
+        raise InvalidInput("any_kind in [options] is not true or false: write it without quotes")
     wrong = sorted(key for key, value in table.items() if key != "any_kind" and not isinstance(value, str))
     if wrong:
-        raise InvalidInput(f'{some(wrong)} in [options] is no text; expected for instance "refuse" or "10s"')
+        raise InvalidInput(f'{named("option", wrong)} must be text; expected, for instance, "refuse" or "10s"')
     options: dict[str, Any] = dict(table)
     options |= {key: parse_duration(table[key], key) for key in ("settle", "guard") if key in table}
     return WriteOptions(**options)
@@ -93,17 +133,21 @@ def _patterns(table: dict[str, Any], where: str) -> tuple[TopicPattern, ...]:
 
 def _strings(value: Any, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise InvalidInput(f'{where} is no list of names; expected for instance ["invoices", "payments.*"]')
+        raise InvalidInput(f'{where} is not a list of names; expected, for instance, ["invoices", "payments.*"]')
     return value
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{where} is no table")
+        raise InvalidInput(f"{where} is not a table of keys and values")
     return value
 
 
 def _only(table: dict[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(table) - known)
+    if "on_start" in unknown:
+        # Otherwise whoever may edit the spec could run programs where migrate runs.
+        raise InvalidInput(f"on_start in {where}: a spec can't run a command; pass --on-start to migrate")
     if unknown:
-        raise InvalidInput(f"unknown key {some(unknown)} in {where}; expected {', '.join(sorted(known))}")
+        advice = did_you_mean(unknown, known) or f"expected {', '.join(sorted(known))}"
+        raise InvalidInput(f"{named('unknown key', unknown)} in {where}: {advice}")

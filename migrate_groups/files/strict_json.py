@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.kinds import mistaken
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import one_line, some
 
@@ -49,19 +50,24 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
     Raises `InvalidInput` if the file is not JSON, has another schema or version, has an unknown or a missing field or a
     wrong type, or was edited.
     """
+    thing = schema.rpartition("/")[2]
     try:
         header = msgspec.json.decode(data, type=_Header)
         if header.schema != schema:
-            raise InvalidInput(f"{name} is {one_line(header.schema)[:60]!r}; expected {schema!r}")
+            other = InvalidInput(f"{name} is {one_line(header.schema)[:60]!r}; expected {schema!r}")
+            raise mistaken(data, name, f"a {thing}") or other
         if header.schema_version != version:
-            later = "; a later migrate-groups wrote it: install that" if header.schema_version > version else ""
-            raise InvalidInput(f"{name} has schema version {header.schema_version}; this reads {version}{later}")
+            raise InvalidInput(
+                f"{name} has schema version {header.schema_version}, but this version of migrate-groups reads "
+                f"{version}: install the version that wrote the file"
+            )
         document = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{name} is no {schema.rpartition('/')[2]}: {one_line(str(error))}") from error
+        invalid = InvalidInput(f"{name} is not a valid {thing}: {one_line(str(error))}")
+        raise mistaken(data, name, f"a {thing}") or invalid from error
     written, checksum = _sealed(msgspec.structs.replace(document, checksum=""))
     if document.checksum != checksum:
-        raise InvalidInput(f"{name} was edited after it was written: its checksum differs; make it anew")
+        raise InvalidInput(f"{name} was edited after it was written: its checksum differs; restore the original file")
     if data != written:
         _refuse_twice(data, name)
     return document
@@ -69,6 +75,8 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
 
 def options(found: dict[str, Any], name: str) -> WriteOptions:
     """Return the options of a write, from a plan or a receipt.
+
+    found: the options as decoded from the JSON, by name. name: the name of the file, for the error.
 
     Raises `InvalidInput` if an option is unknown, missing or invalid.
     """
@@ -98,13 +106,15 @@ def _sealed(document: Document) -> tuple[bytes, str]:
 
 
 def _refuse_twice(data: bytes, name: str) -> None:
-    """Raise `InvalidInput` if an object has a key twice: msgspec reads the last value, a reviewer maybe the first."""
+    """Raise `InvalidInput` if an object has a key twice: msgspec takes the last, a reviewer may read the first."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = [key for key, _ in pairs]
         if len(set(keys)) < len(keys):
             twice = some({key for key in keys if keys.count(key) > 1})
-            raise InvalidInput(f"{name} was edited after it was written: {one_line(twice)} stands twice; make it anew")
+            raise InvalidInput(
+                f"{name} was edited after it was written: repeated key {one_line(twice)}; restore the original file"
+            )
 
     json.loads(data, object_pairs_hook=check)
 

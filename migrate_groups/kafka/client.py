@@ -16,7 +16,7 @@ import kafka.errors as kafka_errors
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.security import Security
-from migrate_groups.kafka.listener import mismatch
+from migrate_groups.kafka.listener import HTTP, mismatch
 from migrate_groups.kafka.private import BootstrapFailed, CertificateRefused, Client
 
 
@@ -46,10 +46,10 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 def refused(error: Exception, security: Security) -> ClusterUnavailable:
     """Return the error to raise if a certificate is not trusted or a broker refuses the login; a retry can't help."""
     if isinstance(error, CertificateRefused):
-        return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the name in --bootstrap-server")
+        return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the host name in --bootstrap-server")
     said = _text(error).removeprefix("SaslAuthenticationFailedError: ")
     mechanism = security.login.mechanism if security.login else "SASL"
-    return NotAuthorized(f"the cluster refused {security.principal} ({mechanism}): {said}; check the --command-config")
+    return NotAuthorized(f"login as {security.principal} ({mechanism}) failed: {said}; check --command-config")
 
 
 def _explained(error: BootstrapFailed, config: ClientConfig, deadline: float) -> ClusterUnavailable:
@@ -60,7 +60,8 @@ def _explained(error: BootstrapFailed, config: ClientConfig, deadline: float) ->
     for (host, port), failure in error.failures.items():
         found = mismatch(host, port, config.security, deadline - time.monotonic())
         if found:
-            return ClusterUnavailable(f"{host}:{port} {found}; check the --command-config")
+            place = "--bootstrap-server" if found == HTTP else "--command-config and --property"
+            return ClusterUnavailable(f"{host}:{port} {found}; check {place}")
         reasons.append(f"{host}:{port}: {_text(failure)}")
     return Unreachable(f"no bootstrap server can be reached ({'; '.join(reasons)}); check --bootstrap-server")
 

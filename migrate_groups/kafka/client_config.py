@@ -56,6 +56,11 @@ class ClientConfig:
 
 
 def _address(text: str) -> tuple[str, int]:
+    if "@" in text:  # the text is not shown, because it may have a password in it
+        raise UsageError("a bootstrap server has an @: pass host:port, and put user and password into --command-config")
+    if ";" in text or "://" in text:
+        advice = "separate brokers with commas" if ";" in text else "leave out the protocol"
+        raise UsageError(f"not a bootstrap server: {text[:300]!r}: {advice}; expected host:port[,host:port]")
     match = _ADDRESS.fullmatch(text)
     host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
     try:

@@ -1,4 +1,4 @@
-"""Ask with kafka-python for permissions, the cluster id, and the retention of committed offsets."""
+"""Ask with kafka-python for permissions, the cluster id, and settings of the brokers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _OPERATIONS = {
     ACLOperation.READ: Operation.READ,
 }
 _RETENTION = "offsets.retention.minutes"
+_DELAY = "group.initial.rebalance.delay.ms"
 
 Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Add to ``into`` the operations that this principal may perform on each group: an empty set without Describe.
+    """Add to ``into`` the operations that this principal may perform on each group (an `Ask`).
 
-    The signature is that of `connection.Ask`. A group's value is None if the broker does not report operations.
+    An empty set: the principal lacks Describe on the group. None: the broker does not report operations.
     """
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
@@ -42,7 +43,10 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return a request for the operations that this principal may perform on each topic; no Describe: an empty set."""
+    """Return a request that returns the operations that this principal may perform on each topic.
+
+    An empty set: the principal lacks Describe on the topic. None: the broker does not report operations.
+    """
 
     async def request(client: Client) -> Mapping[str, Permissions]:
         answers = await wire.topics(client, topics, permissions=True)
@@ -71,9 +75,20 @@ async def cluster_id(client: Client) -> str:
 
 
 async def offsets_retention(client: Client) -> timedelta | None:
-    """Return ``offsets.retention.minutes`` of the broker with the lowest id; None if that broker does not report it."""
+    """Return ``offsets.retention.minutes`` of a broker; None if the broker does not report it."""
+    minutes = await _setting(client, _RETENTION)
+    return None if minutes is None else timedelta(minutes=minutes)
+
+
+async def initial_rebalance_delay(client: Client) -> timedelta | None:
+    """Return ``group.initial.rebalance.delay.ms`` of a broker; None if the broker does not report it."""
+    milliseconds = await _setting(client, _DELAY)
+    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
+
+
+async def _setting(client: Client, name: str) -> int | None:
+    """Return a setting of the broker with the lowest id."""
     broker = str(client.brokers()[0])
-    asked = ConfigResource(ConfigResourceType.BROKER, broker, [_RETENTION])
-    answer = await client.describe_configs([asked])
-    config = answer["broker"][broker].get(_RETENTION)
-    return timedelta(minutes=int(config["value"])) if config else None
+    answer = await client.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [name])])
+    config = answer["broker"][broker].get(name)
+    return int(config["value"]) if config else None

@@ -23,7 +23,7 @@ T = TypeVar("T")
 # does not know a restarted broker even if another broker's answer names it (docs/kafka-behaviour.md#kafka-python).
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError, OSError)
 _PAUSES = tenacity.wait_exponential(multiplier=0.05, max=1.0)
-_LAST_ATTEMPT = 0.9  # of the time-out: no attempt begins later
+_LAST_ATTEMPT = 0.9  # the share of the time-out after which no attempt begins
 _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
@@ -80,7 +80,10 @@ class KafkaConnection:
         return result
 
     def repeat_while(self, is_left: Callable[[], object]) -> None:
-        """Call ``is_left``, which does work and returns whether some is left, until none is or the time-out is over."""
+        """Call ``is_left`` until it returns a false value, or until the time-out is over.
+
+        ``is_left`` does a part of some work, and returns whether work is left.
+        """
         tenacity.Retrying(
             retry=tenacity.retry_if_result(bool),
             stop=tenacity.stop_after_delay(self._config.timeout),
@@ -89,10 +92,10 @@ class KafkaConnection:
         )(is_left)
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return each group's answer to ``ask``, or its error; retriable errors are retried until the time-out.
+        """Return, for each group in ``needs``, its answer to the request ``ask``, or the error of that request.
 
-        needs: for each group to ask about, the permission that this requires ("Read on Group 'g'"), for error messages,
-        in which ``doing`` comes before "group 'g'".
+        Retriable errors are retried until the time-out. For error messages: ``needs`` is the permission that the
+        request requires ("Read on Group 'g'"), by group; ``doing`` comes before "group 'g'".
         """
         into: OfGroups[T] = OfGroups()
 
@@ -155,18 +158,25 @@ def explain(error: BaseException, security: Security, doing: str, needs: str = "
         return refused(error, security)
     if isinstance(error, kafka_errors.AuthorizationError):
         lacking = needs or "a permission"
-        return NotAuthorized(f"not authorized: {security.principal} lacks {lacking}; {_name(error)} while {doing}")
+        reason = f"{in_kafkas_words(type(error))} while {doing}"
+        return NotAuthorized(f"not authorized: {security.principal} lacks {lacking} ({reason}): grant it")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
-        return ClusterUnavailable(f"these brokers are too old for {doing}: {error}")
-    return ClusterUnavailable(f"the cluster did not answer while {doing}: {_text(error)}")
+        return ClusterUnavailable(f"the brokers are too old for {doing}: {_text(error)}; upgrade them")
+    if isinstance(error, kafka_errors.BrokerResponseError):
+        about = "".join(f" ({_line(each)})" for each in error.args[:1])
+        answer = f"a broker answered {in_kafkas_words(type(error))}{about} while {doing}"
+        return ClusterUnavailable(f"{answer}: check the brokers and their logs, and try again")
+    return ClusterUnavailable(
+        f"the cluster did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
+    )
 
 
-def _name(error: BaseException) -> str:
-    return type(error).__name__.removesuffix("Error")
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def _text(error: BaseException) -> str:
-    return " ".join(str(error).split()) or _name(error)
+    return _line(error) or type(error).__name__.removesuffix("Error")
 
 
 def in_kafkas_words(error_class: Any) -> str:

@@ -1,8 +1,9 @@
 """Send requests about several groups at once, each to the group's coordinator, with kafka-python's protocol classes.
 
 Groups with the same coordinator share a request where the protocol allows it: FindCoordinator (KIP-699),
-DescribeGroups, OffsetFetch (KIP-709). An OffsetCommit request is for one group, so these requests are sent over several
-connections concurrently, because a broker answers the requests of one connection one after the other.
+DescribeGroups, ConsumerGroupDescribe (KIP-848), OffsetFetch (KIP-709). An OffsetCommit request is for one group, so
+these requests are sent over several connections concurrently, because a broker answers the requests of one connection
+one after the other.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from kafka.protocol.consumer.group import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
-from migrate_groups.kafka.private import Client
-from migrate_groups.kafka.wire import PartitionError, by_topic
+from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
+from migrate_groups.kafka.wire import MISSING, PartitionError, by_topic
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
 
-# Of OffsetCommit: kafka-python encodes the later, flexible versions (KIP-482) more slowly, and they add nothing that is
-# needed here (docs/kafka-behaviour.md#kafka-python).
+# The highest version of OffsetCommit to send, because kafka-python encodes the later, flexible versions (KIP-482) more
+# slowly, and they add nothing that is needed here (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 7
 # 200 commits took 1.4 s over one connection, 0.17 s over eight, 0.10 s over sixteen
 # (docs/kafka-behaviour.md#kafka-python).
@@ -43,9 +44,10 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return an `Ask` that describes groups of any protocol type; a group's answer is DescribeGroups' DescribedGroup.
+    """Return a request that describes groups of any protocol type (an `Ask`).
 
-    A group that does not exist has the state Dead. permissions: whether to ask for the authorized operations (KIP-430).
+    A group's answer is its DescribedGroup in the DescribeGroups response. A group that does not exist, or is not
+    classic, has the state Dead. permissions: whether to ask for the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -57,10 +59,25 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
     return _by_coordinator(of_coordinator)
 
 
-def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
-    """Return an `Ask` that sends OffsetFetch with ``require_stable`` (KIP-447); a group's answer is by partition.
+def describe_consumer_groups() -> Ask[Any]:
+    """Return a request that describes KIP-848 groups (an `Ask`).
 
-    wanted: the partitions of each group; None asks for all partitions with a committed offset.
+    A group's answer is its DescribedGroup in the ConsumerGroupDescribe response. Of a group that does not exist, or is
+    not a KIP-848 group, it has the error code GROUP_ID_NOT_FOUND.
+    """
+
+    async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
+        for answer in (await client.send(ConsumerGroupDescribeRequest(group_ids=groups), node)).groups:
+            _note(into, answer.group_id, answer, 0 if answer.error_code == MISSING else answer.error_code)
+
+    return _by_coordinator(of_coordinator)
+
+
+def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
+    """Return a request that reads committed offsets with ``require_stable`` (an `Ask`; OffsetFetch, KIP-447).
+
+    A group's answer is the part of the OffsetFetch response about each partition; it may have an error code. wanted:
+    the partitions of each group; None asks for all partitions with a committed offset.
     """
 
     async def of_coordinator(
@@ -85,7 +102,10 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask` that commits offsets for groups without members; a group's answer is each partition's error."""
+    """Return a request that commits these offsets for groups without members (an `Ask`).
+
+    A group's answer is Kafka's error class for each partition; NoError: the offset is committed.
+    """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -124,7 +144,10 @@ def commit_offsets(
 
 
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask` that deletes committed offsets (KIP-496); a group's answer is each partition's error class."""
+    """Return a request that deletes groups' committed offsets of these partitions (an `Ask`; KIP-496).
+
+    A group's answer is Kafka's error class for each partition; NoError: the offset is deleted.
+    """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
         for group in groups:
@@ -135,7 +158,7 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups (an `Ask`); a group's answer in ``into`` is a dict of its name and Kafka's error class."""
+    """Delete groups (an `Ask`). A group's answer in ``into`` is Kafka's error class, in a dict by the group's name."""
     for group in groups:
         coordinator = await client.coordinator(group)
         response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
@@ -145,7 +168,10 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return an `Ask` that calls ``of_coordinator`` for all coordinators concurrently, and records its errors."""
+    """Return a request that calls ``of_coordinator`` for each coordinator with its groups, all concurrently (an `Ask`).
+
+    If a call raises an error of Kafka or of the network, the error is recorded for each group without an answer.
+    """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
         async def of_one(node: Any, of_node: list[str]) -> None:

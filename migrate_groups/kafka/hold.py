@@ -1,4 +1,4 @@
-"""Hold an Empty group: join it as its only member, under our own protocol type, so that no consumer can join.
+"""Hold an Empty group: join it as its only member, with a protocol type that no consumer has, so that none can join.
 
 While a group is held, Kafka 4.1.0 answers (docs/kafka-behaviour.md#holding-a-group):
 
@@ -48,10 +48,11 @@ _TRIES_PER_SESSION = 3
 
 
 class Hold:
-    """A group that is held: Stable, with one member, of protocol type `HOLD_PROTOCOL_TYPE`.
+    """A group that this process has joined as its only member, so that no consumer can join it.
 
-    group: the group's name. member_id: the holder's member id, which tells it from other members in a description.
-    lost: why the group may not be held any more; None while it is held.
+    The group is Stable, and its protocol type is `HOLD_PROTOCOL_TYPE`. group: its name. member_id: the id of the member
+    that holds it, by which a description shows this member. lost: why the group may not be held any more; None while it
+    is held.
 
     ``lost`` is set when the coordinator refuses a heartbeat, or has been silent for about the session timeout. After a
     silence it is cleared if the coordinator then accepts a heartbeat, because no other member was let in. After the
@@ -93,7 +94,7 @@ class Hold:
         if error is kafka_errors.NoError:
             self.lost = None
             return False
-        self.lost = f"group {self.group!r} is no longer held: its coordinator says {in_kafkas_words(error)}"
+        self.lost = f"group {self.group!r} is no longer held: its coordinator answered {in_kafkas_words(error)}"
         return True
 
 
@@ -109,8 +110,8 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
     session_timeout: seconds until the brokers free the group if this process is killed. If the brokers do not allow it
     (group.min.session.timeout.ms, group.max.session.timeout.ms), another value is used.
-    Raises `Refused` if the group has members or another run holds it, `NotAuthorized` without Read on the group,
-    `ClusterUnavailable`.
+    Raises `Refused` if the group has members, if another run holds it, or if the brokers allow no session timeout that
+    is tried; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
     """
     # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
@@ -172,7 +173,8 @@ class _Member:
 
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
         """Become the group's only member. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`."""
-        for self.session_timeout in (session_timeout, *_OTHER_SESSION_TIMEOUTS):
+        timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
+        for self.session_timeout in timeouts:
             error = connection.run(
                 self._join_and_sync, doing=f"joining group {self.group!r}", needs=f"Read on Group {self.group!r}"
             )
@@ -180,10 +182,13 @@ class _Member:
                 return
             if error is not kafka_errors.InvalidSessionTimeoutError:
                 break
-        raise Refused(
-            f"group {self.group!r} can't be held: {in_kafkas_words(error)}; "
-            "it has members, or another run holds it: wait until it is Empty"
-        )
+        reason = "it has members, or another run holds it: wait until it is Empty"
+        if error is kafka_errors.InvalidSessionTimeoutError:
+            reason = (
+                f"the brokers allow no session timeout of {', '.join(f'{each:g}' for each in timeouts)} s: change "
+                "group.min.session.timeout.ms or group.max.session.timeout.ms, or run without a hold"
+            )
+        raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def leave(self, connection: KafkaConnection) -> None:
         """Leave the group, if this member has an id in it. Raises `NotAuthorized`, `ClusterUnavailable`."""
@@ -244,7 +249,10 @@ class _Member:
 
 
 def _final(error_code: int) -> PartitionError:
-    """Return the error class for a code. Raises a retriable or an authorization error, as `KafkaConnection` expects."""
+    """Return the error class for an error code of a response; NoError for 0.
+
+    Raises the error if it is retriable, or is about a permission, because `KafkaConnection.run` handles those.
+    """
     error: PartitionError = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error

@@ -13,6 +13,8 @@ import struct
 
 from migrate_groups.kafka.credentials.security import Security
 
+HTTP = "is not a Kafka listener: it speaks HTTP"
+"""What `mismatch` returns for a port of another kind of server."""
 _SECONDS = 2.0
 _TLS_ALERT = 0x15
 _CORRELATION_ID = 7
@@ -22,12 +24,18 @@ _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 
 
 def mismatch(host: str, port: int, security: Security, seconds: float) -> str | None:
-    """Return how a listener's TLS or SASL differs from ``security``, as text after its address; None if not known."""
+    """Return how a listener's TLS or SASL differs from ``security``, such as ``does not speak TLS, but …``.
+
+    The text follows the listener's address in an error message. None if no difference is found, or if the listener does
+    not answer in time. seconds: how long to wait, but at most 2 s.
+    """
     try:
         plain = _ask(host, port, seconds)
+        if plain[:5] == b"HTTP/":
+            return HTTP
         if plain[:1] == bytes([_TLS_ALERT]):
             if not security.tls:
-                return f"speaks TLS, and security.protocol is {security.protocol}"
+                return f"speaks TLS, but security.protocol is {security.protocol}"
             return _sasl(
                 _ask(
                     host,
@@ -38,15 +46,29 @@ def mismatch(host: str, port: int, security: Security, seconds: float) -> str | 
                 security,
             )
         if security.tls and _is_answer(plain):
-            return f"does not speak TLS, and security.protocol is {security.protocol}"
+            return f"does not speak TLS, but security.protocol is {security.protocol}"
         return _sasl(plain, security)
     except ssl.SSLError as error:
-        return f"broke TLS off ({error.reason}): it refuses the keystore's certificate, or wants one"
+        return (
+            f"closed the TLS connection ({error.reason}): it refuses the certificate of ssl.keystore, or requires one"
+        )
     except OSError:
-        return None
+        return HTTP if _speaks_http(host, port, seconds) else None
+
+
+def _speaks_http(host: str, port: int, seconds: float) -> bool:
+    """Return whether a listener that does not answer Kafka's protocol answers HTTP."""
+    limit = max(0.1, min(_SECONDS, seconds))
+    try:
+        with socket.create_connection((host, port), timeout=limit) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
 
 
 def _ask(host: str, port: int, seconds: float, context: ssl.SSLContext | None = None) -> bytes:
+    """Connect, with TLS if ``context`` is given, send the SaslHandshake, and return the first bytes of the answer."""
     limit = max(0.1, min(_SECONDS, seconds))
     with socket.create_connection((host, port), timeout=limit) as plain:
         if context is None:
@@ -69,14 +91,14 @@ def _sasl(content: bytes, security: Security) -> str | None:
         return None
     (error,) = struct.unpack_from(">h", content, 8)
     if error == _ILLEGAL_SASL_STATE and security.login:
-        return f"does not ask who a client is, and security.protocol is {security.protocol}"
+        return f"does not use SASL, but security.protocol is {security.protocol}"
     if error != _UNSUPPORTED_SASL_MECHANISM:
         return None
     mechanisms = _strings(content[10:])
     if security.login is None:
-        return f"takes SASL ({', '.join(mechanisms)}), and security.protocol is {security.protocol}"
+        return f"requires SASL ({', '.join(mechanisms)}), but security.protocol is {security.protocol}"
     if security.login.mechanism not in mechanisms:
-        return f"takes SASL with {', '.join(mechanisms)}, and sasl.mechanism is {security.login.mechanism}"
+        return f"supports SASL with {', '.join(mechanisms)}, but sasl.mechanism is {security.login.mechanism}"
     return None
 
 

@@ -1,48 +1,35 @@
-"""Read the logs of partitions with kafka-python: start and end offsets, offsets by timestamp, first records."""
+"""Read the logs of partitions with kafka-python: start and end offsets, offsets by timestamp, ends of leader epochs."""
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
-import kafka.errors as kafka_errors
 import msgspec
-from kafka import KafkaConsumer
 from kafka.protocol.consumer import ListOffsetsRequest
-from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka import wire as wire
-from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.connection import KafkaConnection, explain
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.leaders import Leader, epoch_ends, raise_leader_change, rounds
 from migrate_groups.kafka.private import Client
-from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, PartitionValue, Timestamps, TopicPartition
-
-# A fetch returns at least one batch, however large. One batch is enough to see whether there are records.
-_FETCH_BYTES = 64 * 1024
-_LOOK_SECONDS = 5.0
-_POLL_SECONDS = 0.5
+from migrate_groups.model.partitions import (
+    LeaderEpoch,
+    LogRange,
+    OffsetAndTimestamp,
+    PartitionValue,
+    Timestamps,
+    TopicPartition,
+)
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _EARLIEST, _LATEST = -2, -1
-_LEADER_CHANGES = (
-    kafka_errors.NotLeaderForPartitionError,
-    # The request had a leader epoch that is over, or that the leader does not know yet (KIP-320).
-    kafka_errors.FencedLeaderEpochError,
-    kafka_errors.UnknownLeaderEpochError,
-    # A new leader knows the log end only after its followers have confirmed it (KIP-207).
-    kafka_errors.OffsetNotAvailableError,
-)
-# Of ListOffsets: the last version without flexible fields, because kafka-python encodes such versions faster
-# (docs/kafka-behaviour.md#kafka-python).
+# The highest version of ListOffsets to send. It is the last one without flexible fields (KIP-482), because kafka-python
+# encodes such versions faster (docs/kafka-behaviour.md#kafka-python).
 _LAST_PLAIN_VERSION = 5
 
 Question = Mapping[TopicPartition, int]
 """What ListOffsets asks for: by partition a timestamp in milliseconds, or -2 (earliest) or -1 (latest offset)."""
-Leader = tuple[int, int]
-"""The id of a partition's leader, and its leader epoch; -1 if the metadata has no epoch."""
 
 
 class _Answer(PartitionValue, frozen=True):
@@ -85,7 +72,9 @@ class Logs:
         starts: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition (`GroupReader.log_ranges`).
+        """Return the log start and log end offset of each partition.
+
+        A partition that gets no answer is left out, for instance because it has no leader.
 
         starts, ends: known offsets, which are not read again. But if only the end of a partition is known, and the
         current leader has not reported that the log reaches it, the end is read again.
@@ -118,22 +107,48 @@ class Logs:
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
         """Return whether this leader, in this leader epoch, has reported a log end offset of at least ``offset``.
 
-        Then the log still reaches ``offset``, because it only grows while leader and leader epoch stay the same.
+        Then the log still reaches ``offset``, because while leader and leader epoch stay the same, the log only grows.
         """
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset (`GroupReader.last_stable_offsets`)."""
+        """Return each partition's last stable offset, up to which ``read_committed`` consumers may read.
+
+        A partition that gets no answer is left out, for instance because it has no leader.
+        """
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
+    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
+        """Return the offset at which each leader epoch that is over ended (`GroupReader.epoch_ends`)."""
+        left = {each for each in epochs if self._may_be_over(each)}
+        ends: dict[LeaderEpoch, int] = {}
+
+        async def ask(client: Client) -> None:
+            names = {each.partition.topic for each in left - ends.keys()}
+            leaders = self.learn(await wire.topics(client, names))
+            for of_round in rounds(each for each in sorted(left - ends.keys()) if each.partition in leaders):
+                ends.update(await epoch_ends(client, of_round, leaders))
+
+        if left:
+            self._connection.run(ask, doing="reading the ends of leader epochs")
+        return {each: end for each, end in ends.items() if self._may_be_over(each)}
+
+    def _may_be_over(self, asked: LeaderEpoch) -> bool:
+        leader = self._leaders.get(asked.partition)
+        return leader is None or asked.epoch < leader[1]
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the first record at or after each partition's timestamp, or None (`GroupReader.offsets_at`)."""
+        """Return offset and timestamp of each partition's first record at or after a timestamp; None: there is none.
+
+        timestamps: in milliseconds since 1970, by partition. A partition that gets no answer is left out, for instance
+        because it has no leader. Raises ``ValueError`` for a negative timestamp.
+        """
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
-            raise ValueError(f"a negative timestamp asks Kafka for the log's ends: {negative[0]}")
-        [answers] = self._list_offsets([timestamps], doing="looking records up by time")
+            raise ValueError(f"timestamp {negative[0]} is negative: pass the milliseconds since 1970")
+        [answers] = self._list_offsets([timestamps], doing="looking up offsets by timestamp")
         return {
             partition: None if found.offset < 0 else OffsetAndTimestamp(offset=found.offset, timestamp=found.timestamp)
             for partition, found in answers.items()
@@ -176,7 +191,10 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Send all questions to the leaders concurrently, and add each question's answers to its dict in ``answers``."""
+    """Send ListOffsets requests for all questions to the leaders concurrently, and wait for the responses.
+
+    Each question's answers are added to its dict in ``answers``. A partition without a leader is not asked about.
+    """
     asked = []
     for question, answered in zip(questions, answers, strict=True):
         led: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
@@ -231,50 +249,5 @@ def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> 
                 partition = TopicPartition(topic.name, answer.partition_index)
                 found[partition] = _Answer(offset=answer.offset, timestamp=answer.timestamp, leader=leaders[partition])
                 continue
-            error = kafka_errors.for_code(answer.error_code)
-            if issubclass(error, _LEADER_CHANGES):
-                raise error(f"{topic.name}-{answer.partition_index}")  # retriable: the next attempt reads the metadata
-    return found
-
-
-def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """Return the first record in each span of offsets that a ``read_committed`` consumer gets; None if there is none.
-
-    A partition that does not answer in time is left out (`GroupReader.first_records`). The consumer that reads them has
-    no group and commits nothing.
-    """
-    found: dict[TopicPartition, OffsetAndTimestamp | None] = {
-        partition: None for partition in spans if not spans[partition]
-    }
-    undecided = {KafkaTopicPartition(*partition): span for partition, span in spans.items() if span}
-    if not undecided:
-        return found
-    settings = config.kafka_python() | {
-        "isolation_level": "read_committed",
-        "auto_offset_reset": "earliest",
-        "enable_auto_commit": False,
-        "max_partition_fetch_bytes": _FETCH_BYTES,
-    }
-    deadline = time.monotonic() + min(_LOOK_SECONDS, config.timeout)
-    try:
-        with closing(KafkaConsumer(**settings)) as consumer:
-            consumer.assign(list(undecided))
-            for partition, span in undecided.items():
-                consumer.seek(partition, span.start)
-            while undecided and time.monotonic() < deadline:
-                polled = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
-                # Positions are asked for only if no record comes, because each call takes time.
-                decided = polled or {
-                    each: [] for each, span in undecided.items() if consumer.position(each) >= span.stop
-                }
-                for partition in decided.keys() & undecided.keys():
-                    records, span = decided[partition], undecided.pop(partition)
-                    first = next((record for record in records if record.offset in span), None)
-                    found[TopicPartition(*partition)] = first and OffsetAndTimestamp(
-                        offset=first.offset, timestamp=first.timestamp
-                    )
-                consumer.pause(*decided)
-    except (kafka_errors.KafkaError, OSError) as error:
-        needs = " and ".join(f"Read on Topic {topic!r}" for topic in sorted({each.topic for each in spans}))
-        raise explain(error, config.security, "looking whether records are left", needs) from error
+            raise_leader_change(answer.error_code, TopicPartition(topic.name, answer.partition_index))
     return found

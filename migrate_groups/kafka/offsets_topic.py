@@ -29,7 +29,10 @@ _RESPONSE_BYTES = 4 * 1024 * 1024
 
 
 class KafkaOffsetsTopic:
-    """`OffsetsTopicReader` over kafka-python. It joins no group and commits nothing. It needs Read on the topic."""
+    """Reads ``__consumer_offsets`` with kafka-python (implements `OffsetsTopicReader`).
+
+    It joins no group and commits nothing. It needs Read on the topic.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
         self._connection = KafkaConnection(config)
@@ -40,7 +43,12 @@ class KafkaOffsetsTopic:
         self._connection.close()
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of each partition from its position to its end (`OffsetsTopicReader.read`)."""
+        """Yield, piece by piece, the records of each partition from its offset in ``positions`` to that in ``ends``.
+
+        Both are by partition number; the end is exclusive. A piece has records, control records and aborted records
+        included, and the next offset to read of each partition. Reading stops early if no record comes within about the
+        time-out, for instance because an open transaction holds records back.
+        """
         open_ends = {number: end for number, end in ends.items() if positions[number] < end}
         positions, idle = dict(positions), 0
         while open_ends and idle < self._patience:

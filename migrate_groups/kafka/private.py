@@ -5,6 +5,8 @@ The public methods of kafka-python's admin client do not suffice:
 - they do not offer ``require_stable`` (KIP-447), and raise one partition's error for the whole call.
 - they can't describe groups whose members are not consumers.
 - each call waits for its answer before the next request can be sent.
+
+kafka-python lacks ConsumerGroupDescribe (KIP-848). Its message classes are made from Kafka's own schemas.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
+from kafka.protocol.api_message import ApiMessage
 from kafka.structs import TopicPartition
+
+from migrate_groups.kafka import request_log as request_log
+from migrate_groups.kafka import schemas
 
 T = TypeVar("T")
 
@@ -56,6 +62,14 @@ def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
         for name, reason in names.items()
         if not hasattr(owner, name) and f"self.{name} = " not in inspect.getsource(owner)
     ]
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """Asks for the members of KIP-848 groups (API key 69)."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
+    """Is registered by its base class, which decodes the responses to `ConsumerGroupDescribeRequest` with it."""
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types
@@ -172,7 +186,20 @@ class Client:
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Opens connections within a time limit, and keeps the error of each bootstrap server for `BootstrapFailed`."""
+    """Opens connections within a time limit, and keeps the error of each bootstrap server for `BootstrapFailed`.
+
+    All requests but those of logins go through `send`, which logs them.
+    """
+
+    def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
+        if not request_log.is_on():
+            return super().send(request, node_id, request_timeout_ms)
+        node_id = self.least_loaded_node() if node_id is None else node_id
+        began, what = time.monotonic(), request_log.described(request, node_id)
+        answer = super().send(request, node_id, request_timeout_ms)
+        answer.add_callback(lambda _: request_log.answered(began, what))
+        answer.add_errback(lambda error: request_log.answered(began, what, error))
+        return answer
 
     async def _do_bootstrap(self, deadline: float) -> bool:
         failures: dict[tuple[str, int], Exception] = {}
@@ -182,7 +209,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             try:
                 await self.wait_for(self.call_soon(self._bootstrap_from, server.node_id, seconds), seconds * 1000)
             except kafka_errors.KafkaTimeoutError:
-                silence = f"nothing within {seconds:.0f} s"
+                is_short = seconds < 0.5
+                silence = f"no answer within {seconds:.{3 * is_short}f} s{': raise --timeout' * is_short}"
                 failures[server.host, server.port] = kafka_errors.KafkaConnectionError(silence)
             except Exception as error:  # noqa: BLE001  the next server may work
                 failures[server.host, server.port] = error
@@ -205,7 +233,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             await connection
             await self.cluster.refresh_metadata(node_id)
             if not self.cluster.brokers():
-                raise kafka_errors.KafkaConnectionError("it does not know of any broker yet")
+                raise kafka_errors.KafkaConnectionError("it knows no broker yet")
         finally:
             self._conns.pop(node_id, connection).close()
 

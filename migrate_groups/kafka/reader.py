@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from migrate_groups.errors import InvalidInput, MigrateGroupsError, NotAuthorized, PendingCommits, raise_first
+from migrate_groups.errors import (
+    InvalidInput,
+    MigrateGroupsError,
+    NotAuthorized,
+    PendingCommits,
+    Refused,
+    raise_first,
+)
 from migrate_groups.kafka import cluster_facts, wire
 from migrate_groups.kafka import groups as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import Ask, KafkaConnection
+from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.hold import without_holder
-from migrate_groups.kafka.log import Logs, first_records
+from migrate_groups.kafka.log import Logs
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
+    LeaderEpoch,
     LogRange,
     Timestamps,
     TopicPartition,
@@ -28,25 +37,22 @@ from migrate_groups.text import some
 K = TypeVar("K")
 T = TypeVar("T")
 
+Descriptions = Mapping[str, GroupDescription | MigrateGroupsError]
+"""The description of each group, or the error of reading it."""
+
 _LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
 _READING = "reading the committed offsets of"
 
 
 class KafkaPythonReader:
-    """Implements `GroupReader` with kafka-python.
+    """Reads groups, topics and offsets with kafka-python (implements `GroupReader`)."""
 
-    describe_members: returns the description of a KIP-848 group, given its name and state. It is
-    `SecondClient.describe_group`, because kafka-python can't read such a group's members, and gets the state Dead.
-    """
-
-    def __init__(
-        self, config: ClientConfig, *, describe_members: Callable[[str, str], GroupDescription] | None = None
-    ) -> None:
+    def __init__(self, config: ClientConfig) -> None:
         self.principal = config.security.principal
+        self.second_client_lacks = config.security.second_client_lacks
         self._connection = KafkaConnection(config)
         self._logs = Logs(self._connection)
         self._config = config
-        self._describe_members = describe_members
         self._holder: str | None = None
 
     def close(self) -> None:
@@ -55,7 +61,7 @@ class KafkaPythonReader:
 
     def cluster_id(self) -> str:
         """Return the id that the brokers report for their cluster."""
-        return self._connection.run(cluster_facts.cluster_id, doing="asking for the cluster id")
+        return self._connection.run(cluster_facts.cluster_id, doing="reading the cluster id")
 
     def list_groups(self) -> Sequence[GroupListing]:
         """Return all groups of any type that this principal may describe, sorted by name."""
@@ -65,41 +71,66 @@ class KafkaPythonReader:
         return self._connection.run(wire.list_groups, doing="listing the groups")
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return the description of a group of any type; a group that does not exist is Dead (`GroupReader`)."""
+        """Return the description of a group of any type; the state of a group that does not exist is ``Dead``.
+
+        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
+        """
         return self.describe_groups([group])[group]
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group, as `describe_group` does, with one request for each coordinator."""
-        answers = self._of_groups(groups, of_groups.describe(), "describing")
-        dead = [group for group, answer in answers.items() if answer.group_state == "Dead"]
-        listed = self._listed() if dead else {}
+        """Return the description of each group; the state of a group that does not exist is ``Dead``.
+
+        Raises the first group's error. Groups with the same coordinator share a request.
+        """
+        return raise_first(self.described_by_group(groups))
+
+    def described_by_group(self, groups: Collection[str]) -> Descriptions:
+        """Return the description of each group, or the error of reading it; a group that does not exist is ``Dead``."""
+        answers = self._each_of_groups(groups, of_groups.describe(), "describing")
+        dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
+        every = self._listed() if dead else {}
+        listed = {group: every[group] for group in dead if group in every}
+        consumers = self._described_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
         # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
-        unlisted = [group for group in dead if group not in listed]
-        commits = self._of_groups(unlisted, of_groups.fetch_offsets(dict.fromkeys(unlisted)), _READING)
+        commits = self.all_committed_by_group([group for group in dead if group not in listed])
+        found: dict[str, GroupDescription | MigrateGroupsError] = {}
+        for group, answer in answers.items():
+            if group in consumers:
+                found[group] = consumers[group]
+            elif group in listed:
+                found[group] = listed[group].description
+            elif group in commits:
+                found[group] = _dead_or_empty(group, commits[group])
+            else:
+                found[group] = self._classic(answer)
+        return found
+
+    def _described_consumers(self, groups: Collection[str]) -> Descriptions:
+        """Return the descriptions of KIP-848 groups, which DescribeGroups calls Dead, or the error for each."""
+        # Describe on the group has been shown by its answer to DescribeGroups. Only a topic can be hidden.
+        needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
+        answers = self._connection.run_of_groups(
+            needs, of_groups.describe_consumer_groups(), "describing the members of"
+        )
         return {
-            group: self._described(group, answer, listed.get(group), commits=bool(commits.get(group)))
+            group: answer if isinstance(answer, MigrateGroupsError) else wire.consumer_group(answer)
             for group, answer in answers.items()
         }
 
-    def _described(self, group: str, answer: Any, listed: GroupListing | None, *, commits: bool) -> GroupDescription:
-        """Return a group's description from DescribeGroups' answer, or from other sources if the answer is Dead.
-
-        listed: its entry in the list of groups. commits: whether it has committed offsets, and so exists.
-        """
-        if answer.group_state != "Dead":
+    def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
+        """Return the description in DescribeGroups' answer; the answer itself if it is an error."""
+        if isinstance(answer, MigrateGroupsError):
+            return answer
+        try:
             return without_holder(wire.classic_group(answer), self._holder)
-        if listed is None:
-            if commits:
-                return GroupDescription(group=group, state="Empty", group_type="classic")
-            return GroupDescription(group=group, state="Dead", group_type="")
-        if listed.group_type == "consumer" and self._describe_members is not None:
-            return self._describe_members(group, listed.state)
-        return GroupDescription(
-            group=group, state=listed.state, group_type=listed.group_type, protocol_type=listed.protocol_type
-        )
+        except Refused as error:
+            return error
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics (None: of all), without topics that do not exist (`GroupReader`)."""
+        """Return the descriptions of these topics; None: of all that this principal may describe.
+
+        A topic that does not exist is left out. Raises `NotAuthorized` if Describe is lacking on one of ``topics``.
+        """
         return {
             topic.name: TopicDescription(
                 topic=topic.name,
@@ -111,57 +142,75 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group; None: a transactional commit is pending (`GroupReader`)."""
-        answers = self._of_groups([group], of_groups.fetch_offsets({group: None}), _READING)[group]
-        return {
-            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
-            for partition, answer in answers.items()
-        }
+        """Return all committed offsets of a group; None: a transactional commit is pending for this partition.
+
+        Partitions of topics that this principal may not describe are left out without an error.
+        """
+        return raise_first(self.all_committed_by_group([group]))[group]
+
+    def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return all committed offsets of each group, or the error of reading them.
+
+        An offset is None if a transactional commit is pending for its partition.
+        """
+        answers = self._each_of_groups(groups, of_groups.fetch_offsets(dict.fromkeys(groups)), _READING)
+        return {group: _all_committed(answer) for group, answer in answers.items()}
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the committed offset of each partition; None if nothing is committed (`OffsetsReader.committed`)."""
+        """Return the group's committed offset for each partition; None if nothing is committed.
+
+        Waits for pending transactional commits; raises `PendingCommits` if one is still pending at the time-out.
+        """
         return raise_first(self.committed_by_group({group: partitions}))[group]
 
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return, for each group, the result of `committed`, or the error that `committed` would raise."""
-        answers: dict[str, dict[TopicPartition, Any]] = {group: {} for group in wanted}
-        failed: dict[str, MigrateGroupsError] = {}
+        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
+
+        An offset is None if nothing is committed. The error is `PendingCommits` if a transactional commit is still
+        pending at the time-out.
+        """
+        found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
 
         def read_what_is_still_pending() -> bool:
             left = {
-                group: [partition for partition in partitions if partition not in answers[group]]
+                group: pending
                 for group, partitions in wanted.items()
-                if group not in failed
+                if (pending := _without_answer(partitions, found[group]))
             }
-            left = {group: partitions for group, partitions in left.items() if partitions}
-            found = self._each_of_groups(left, of_groups.fetch_offsets(left), _READING)
-            for group, answer in found.items():
-                if isinstance(answer, MigrateGroupsError):
-                    failed[group] = answer
+            for group, answer in self.committed_now(left).items():
+                known = found[group]
+                if isinstance(known, MigrateGroupsError) or isinstance(answer, MigrateGroupsError):
+                    found[group] = answer
                 else:
-                    answers[group].update({tp: each for tp, each in answer.items() if each.error_code != wire.UNSTABLE})
-            return any(partition not in answers[group] for group in left.keys() - failed for partition in left[group])
+                    found[group] = {**known, **answer}
+            return any(_without_answer(partitions, found[group]) for group, partitions in left.items())
 
         self._connection.repeat_while(read_what_is_still_pending)
+        for group, partitions in wanted.items():
+            if pending := _without_answer(partitions, found[group]):
+                found[group] = PendingCommits(
+                    f"group {group!r} has pending transactional commits on {some(pending)}; "
+                    "wait until the transactions end, or abort them"
+                )
+        return found
+
+    def committed_now(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return, for each group, its committed offsets, without those with a pending commit (`GroupReader`)."""
+        answers = self._each_of_groups(wanted, of_groups.fetch_offsets(wanted), _READING)
         return {
-            group: failed.get(group) or self._read(group, partitions, answers[group])
-            for group, partitions in wanted.items()
+            group: answer if isinstance(answer, MigrateGroupsError) else self._stable(answer)
+            for group, answer in answers.items()
         }
 
-    def _read(
-        self, group: str, partitions: Collection[TopicPartition], answers: Mapping[TopicPartition, Any]
-    ) -> CommittedOffsets | MigrateGroupsError:
-        """Return the committed offset of each partition, or the error to report if one could not be read."""
-        if pending := [partition for partition in partitions if partition not in answers]:
-            return PendingCommits(
-                f"group {group!r} has pending transactional commits on {some(pending)}; "
-                "wait until the transactions end, or abort them"
-            )
+    def _stable(self, answers: Mapping[TopicPartition, Any]) -> CommittedOffsets | MigrateGroupsError:
+        stable = {partition: each for partition, each in answers.items() if each.error_code != wire.UNSTABLE}
         try:
-            self._check_visible({tp.topic for tp, answer in answers.items() if wire.hides_topic(answer)})
-            return {partition: wire.committed_offset(partition, answers[partition]) for partition in partitions}
+            self._check_visible({partition.topic for partition, each in stable.items() if wire.hides_topic(each)})
+            return {partition: wire.committed_offset(partition, each) for partition, each in stable.items()}
         except MigrateGroupsError as error:
             return error
 
@@ -172,7 +221,7 @@ class KafkaPythonReader:
 
     def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
         """Return each group's answer to ``ask``, or its error, which says ``doing`` before "group 'g'"."""
-        return self._connection.run_of_groups({group: _describe_group(group) for group in groups}, ask, doing)
+        return self._connection.run_of_groups({group: _describe_permission(group) for group in groups}, ask, doing)
 
     def log_ranges(
         self,
@@ -180,43 +229,68 @@ class KafkaPythonReader:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition (`GroupReader.log_ranges`)."""
+        """Return the log start and log end offset of each partition; one without a leader is left out.
+
+        ends, starts: offsets that were read before and need not be read again. An end is read again if only the end is
+        given and the current leader has not reported that the log reaches it.
+        """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset (`GroupReader.last_stable_offsets`)."""
+        """Return each partition's last stable offset; a partition without a leader is left out."""
         return self._logs.last_stable_offsets(partitions)
 
+    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
+        """Return the offset at which each of these leader epochs ended, if another one followed (`GroupReader`)."""
+        return self._logs.epoch_ends(epochs)
+
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the first record at or after each partition's timestamp, or None (`GroupReader.offsets_at`)."""
+        """Return offset and timestamp of each partition's first record at or after a timestamp; None: there is none.
+
+        timestamps: in milliseconds since 1970, by partition. A partition without a leader is left out. Raises
+        ``ValueError`` for a negative timestamp.
+        """
         return self._logs.offsets_at(timestamps)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span that a ``read_committed`` consumer gets, or None (`GroupReader`)."""
+        """Return the first record in each span of offsets that a ``read_committed`` consumer gets; None: no record.
+
+        A partition that does not answer within some seconds is left out.
+        """
         return first_records(self._config, spans)
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return the operations that this principal may perform on each group and topic (`GroupReader.permissions`)."""
-        doing = "asking what this principal may do"
+        """Return the operations that this principal may perform on each group and topic.
+
+        An empty set: the principal lacks Describe on it. None: the broker does not report operations.
+        """
+        doing = "reading the permissions of this principal"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
         of_topics = self._connection.run(cluster_facts.topic_permissions(topics), doing=doing) if topics else {}
         groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
-        permitted = self._of_groups(groups, cluster_facts.group_permissions, "asking what this principal may do with")
+        permitted = self._of_groups(
+            groups, cluster_facts.group_permissions, "reading the permissions of this principal on"
+        )
         return {
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
         }
 
     def offsets_retention(self) -> timedelta | None:
-        """Return ``offsets.retention.minutes`` of a broker; None if it is not reported."""
-        return self._connection.run(cluster_facts.offsets_retention, doing="asking how long offsets are kept")
+        """Return a broker's ``offsets.retention.minutes``; None if the broker does not report it."""
+        return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
+
+    def initial_rebalance_delay(self) -> timedelta | None:
+        """Return a broker's ``group.initial.rebalance.delay.ms``; None if the broker does not report it."""
+        doing = "reading group.initial.rebalance.delay.ms"
+        return self._connection.run(cluster_facts.initial_rebalance_delay, doing=doing)
 
     def _metadata(self, topics: Iterable[str] | None) -> list[Any]:
         names = None if topics is None else set(topics)
         if names == set():
             return []
         answers = self._connection.run(
-            lambda client: wire.topics(client, names, permissions=True), doing="asking for the topics' metadata"
+            lambda client: wire.topics(client, names, permissions=True), doing="reading the metadata of topics"
         )
         self._check_visible(answer.name for answer in answers if wire.hides_topic(answer))
         self._logs.learn(answers)
@@ -226,12 +300,46 @@ class KafkaPythonReader:
         """Raise `NotAuthorized` if ``hidden`` is not empty: the topics for which this principal lacks Describe."""
         lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
         if lacking:
-            raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it that")
+            these = "this permission" if len(lacking) == 1 else "these permissions"
+            raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it {these}")
 
 
-def _describe_group(group: str) -> str:
+def _without_answer(
+    partitions: Collection[TopicPartition], found: CommittedOffsets | MigrateGroupsError
+) -> list[TopicPartition]:
+    if isinstance(found, MigrateGroupsError):
+        return []
+    return [partition for partition in partitions if partition not in found]
+
+
+def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
+    """Return the description of a Dead group that is not listed: it is Empty if it has committed offsets."""
+    if isinstance(commits, MigrateGroupsError):
+        return commits
+    state, group_type = ("Empty", "classic") if commits else ("Dead", "")
+    return GroupDescription(group=group, state=state, group_type=group_type)
+
+
+def _all_committed(
+    answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
+) -> CommittedOffsets | MigrateGroupsError:
+    """Return the committed offsets in OffsetFetch's answers; None: a transactional commit is pending."""
+    if isinstance(answers, MigrateGroupsError):
+        return answers
+    try:
+        return {
+            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
+            for partition, answer in answers.items()
+        }
+    except Refused as error:
+        return error
+
+
+def _describe_permission(group: str) -> str:
     """Return the permission that reading a group requires. Raises `InvalidInput` if the name is too long for Kafka."""
     size = len(group.encode(errors="replace"))
     if size > _LONGEST_NAME:
-        raise InvalidInput(f"group {group[:40]!r}…: a name of {size:,} bytes; Kafka's requests hold {_LONGEST_NAME:,}")
+        raise InvalidInput(
+            f"group {group[:40]!r}… has a name of {size:,} bytes: pass a name of at most {_LONGEST_NAME:,} bytes"
+        )
     return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"

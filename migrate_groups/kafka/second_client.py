@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import subprocess
 import sys
@@ -12,20 +13,30 @@ from typing import IO, Any
 import msgspec
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized, raise_first
+from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.text import counted
 
 # Added to the child's own time-out, so that only a child that hangs or has died exceeds it.
 _GRACE_SECONDS = 5.0
+# Functions of `second_client_process`: the child is asked with the first. If it dies, the next child is asked with the
+# second, which uses less of librdkafka.
+_VERBS = ("committed", "committed_alone")
+_DOING = "reading committed offsets"
+
+_librdkafka = logging.getLogger(f"{__name__}.librdkafka")
+# These contexts of librdkafka log connections, logins and requests, but no password, key or token
+# (docs/kafka-behaviour.md#confluent-kafka).
+_DEBUG = "broker,protocol,security"
 
 
 class SecondClient:
-    """Reads back committed offsets, and describes the members of KIP-848 groups.
+    """Reads back committed offsets with confluent-kafka.
 
-    The child process starts with the first question. `start` starts it earlier, while the first client is imported.
-    If the child dies, or does not answer within the time-out, a second child gets the question. If the second child
-    fails, too, `ClusterUnavailable` is raised.
+    confluent-kafka runs in a child process, which starts when it is first used. `start` starts it earlier, while the
+    first client (kafka-python) is imported. If the child dies, or does not answer within the time-out, a second child
+    gets the same request. If the second child fails, too, the error is `ClusterUnavailable`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -53,19 +64,22 @@ class SecondClient:
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return, for each group, the result of `committed`, or the error that `committed` would raise."""
+        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
+
+        They have no metadata. An offset is None if nothing is committed.
+        """
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
         }
         try:
-            answers = self._ask("committed", "committed_alone", groups=groups)
+            answers = self._ask(groups)
         except ClusterUnavailable as error:
             return dict.fromkeys(wanted, error)
         return {group: self._committed(group, answers[group]) for group in wanted}
 
     def _committed(self, group: str, answer: Any) -> CommittedOffsets | MigrateGroupsError:
         if isinstance(answer, str):
-            return self._failed("committed", answer, group)
+            return self._failed(answer, group)
         return {
             TopicPartition(topic, partition): None
             if offset is None
@@ -73,69 +87,69 @@ class SecondClient:
             for topic, partition, offset, epoch in answer
         }
 
-    def describe_group(self, group: str, state: str) -> GroupDescription:
-        """Return the description of a KIP-848 group. Assignments include partitions that a member is yet to receive.
+    def _ask(self, groups: Mapping[str, Collection[Any]]) -> Any:
+        """Return what a function of `second_client_process` returns in the child process for these partitions by group.
 
-        state: the group's state as a broker reports it, because librdkafka may not know that state.
+        If the child dies or hangs, a second child is asked. Raises `ClusterUnavailable` if that fails, too, or if the
+        function raises an error.
         """
-        described = self._ask("describe", "describe", group=group)
-        return GroupDescription(
-            group=group,
-            state=state,
-            group_type="consumer",
-            protocol_type="consumer",
-            members=tuple(
-                Member(
-                    member_id=member["member_id"],
-                    client_id=member["client_id"],
-                    host=member["host"],
-                    group_instance_id=member["group_instance_id"],
-                    assignment=frozenset(TopicPartition(*partition) for partition in member["assignment"]),
-                )
-                for member in described["members"]
-            ),
-        )
+        debug = {"debug": _DEBUG} if _librdkafka.isEnabledFor(logging.DEBUG) else {}
+        config = self._config.confluent() | debug
+        with request_log.logged(lambda: _question(groups)):
+            return self._first_answer({"config": config, "groups": groups, "timeout": self._config.timeout})
 
-    def _ask(self, verb: str, next_verb: str, **arguments: Any) -> Any:
-        """Return the child's answer to a question; ``verb`` names a function of `second_client_process`.
-
-        If the child dies or hangs, a second child is asked with ``next_verb``.
-        """
-        arguments |= {"config": self._config.confluent(), "timeout": self._config.timeout}
+    def _first_answer(self, arguments: Mapping[str, Any]) -> Any:
         answer = None
         with self._one_at_a_time:
-            for each in (verb, next_verb):
-                answer = self._answer(msgspec.json.encode({"verb": each, "arguments": arguments}) + b"\n")
+            for verb in _VERBS:
+                answer = self._answer(msgspec.json.encode({"verb": verb, "arguments": arguments}) + b"\n")
                 if answer is not None:
                     break
                 self.close()  # otherwise a late answer would be taken for the answer to the next question
         if answer is None:
-            raise ClusterUnavailable(f"the second client (confluent-kafka) died or hung twice while asked for {verb}")
+            raise ClusterUnavailable(
+                f"the second client (confluent-kafka) died or hung twice while {_DOING}: run the command again"
+            )
         if "error" in answer:
-            raise self._failed(verb, answer["error"], arguments.get("group", ""))
+            raise self._failed(answer["error"], "")
         return answer["answer"]
 
-    def _failed(self, verb: str, error: str, group: str) -> ClusterUnavailable:
+    def _failed(self, error: str, group: str) -> ClusterUnavailable:
         if "TOPIC_AUTHORIZATION_FAILED" in error:
             return NotAuthorized(
                 f"not authorized: {self._config.security.principal} lacks Describe on a topic of group {group!r}; "
-                "grant it that"
+                "grant this permission"
             )
-        return ClusterUnavailable(f"the second client (confluent-kafka) failed, asked for {verb}: {error}")
+        return ClusterUnavailable(f"the second client (confluent-kafka) failed while {_DOING}: {error}")
 
     def _answer(self, question: bytes) -> dict[str, Any] | None:
         self._child = self._child or _Child()
         return self._child.answer(question, self._config.timeout + _GRACE_SECONDS)
 
 
+def _question(groups: Mapping[str, Collection[Any]]) -> str:
+    """Return a request of the second client as text for the log; ``groups`` has the partitions that are asked for."""
+    number = sum(map(len, groups.values()))
+    return request_log.line("OffsetFetch", groups, counted(number, "partition") if number else "", "the second client")
+
+
 class _Child:
+    """The process in which confluent-kafka runs: it answers one request after the other, each a line of JSON."""
+
     def __init__(self) -> None:
         command = [sys.executable, "-m", "migrate_groups.kafka.second_client_process"]
+        logs = _librdkafka.isEnabledFor(logging.DEBUG)
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if logs else subprocess.DEVNULL,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
+        self._logging = threading.Thread(target=_log, args=(self._process.stderr,), daemon=True)
+        if logs:
+            self._logging.start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
         """Send a question, and return the child's answer; None if it died or did not answer in ``timeout`` seconds."""
@@ -159,6 +173,8 @@ class _Child:
                     pipe.close()
                 except OSError:
                     continue  # the child is dead, so that unsent bytes do not matter
+        if self._logging.ident is not None:
+            self._logging.join(1.0)  # so that the end of the log is shown, too
 
     def _read(self, stdout: IO[bytes]) -> None:
         try:
@@ -167,3 +183,10 @@ class _Child:
         except ValueError:
             return  # `end` has closed the pipe during the read
         self._lines.put(b"")  # the child has ended
+
+
+def _log(stderr: IO[bytes]) -> None:
+    """Log each line of the child's stderr, to which librdkafka writes its log, until the child ends."""
+    with stderr:
+        for line in stderr:
+            _librdkafka.debug("librdkafka: %s", line.decode(errors="replace").rstrip("\n"))

@@ -1,4 +1,4 @@
-"""The second client's process: reads a JSON question from each line of stdin, writes a line of JSON to stdout.
+"""The second client's process: reads a request from each line of stdin, and writes its answer to stdout, as JSON.
 
 confluent-kafka runs in a separate process, because librdkafka can end its process: SIGSEGV in
 ``list_consumer_group_offsets`` when the coordinator has moved, SIGABRT after admin time-outs. ``Consumer.committed``
@@ -9,6 +9,7 @@ is in the list of processes.
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -41,7 +42,11 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return the same as `committed`, without the admin client, which may crash: with one consumer for each group."""
+    """Return the committed offsets of groups, read with one consumer for each group instead of the admin client.
+
+    It is used after a crash of the admin client. The result has the form of `committed`'s: ``[topic, partition, offset
+    or null, leader epoch or null]`` for each partition of each group, or the text of a group's error.
+    """
     until = time.monotonic() + timeout
 
     def of_group(group: str) -> list[Any] | str:
@@ -104,35 +109,20 @@ def _committed(answer: Any) -> list[Any]:
     return [answer.topic, answer.partition, offset, answer.leader_epoch if offset is not None else None]
 
 
-def describe(config: dict[str, Any], group: str, timeout: float) -> dict[str, Any]:
-    """Return a group's state and members; an assignment includes the KIP-848 member's target assignment."""
-    admin = AdminClient(config)
-    described = admin.describe_consumer_groups([group], request_timeout=timeout)[group].result(timeout)
-    return {
-        "state": described.state.name,
-        "members": [
-            {
-                "member_id": member.member_id,
-                "client_id": member.client_id,
-                "host": member.host,
-                "group_instance_id": member.group_instance_id,
-                "assignment": sorted({(tp.topic, tp.partition) for tp in _held_or_coming(member)}),
-            }
-            for member in described.members
-        ],
-    }
-
-
-def _held_or_coming(member: Any) -> list[Any]:
-    target = member.target_assignment
-    return [*member.assignment.topic_partitions, *(target.topic_partitions if target else [])]
+def _answer_with_token(config: dict[str, Any]) -> None:
+    """Replace the token (value, expiry, principal, extensions) in a configuration by a function that returns it."""
+    if "oauth_cb" in config:
+        token = tuple(config["oauth_cb"])
+        config["oauth_cb"] = lambda _: token
 
 
 def main() -> None:
     """Answer each line of stdin with a line on stdout: ``{"answer": …}``, or ``{"error": text}`` if it fails."""
-    verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone, describe)}
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
+    verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone)}
     for line in sys.stdin.buffer:
         question = msgspec.json.decode(line)
+        _answer_with_token(question["arguments"]["config"])
         try:
             answer = {"answer": verbs[question["verb"]](**question["arguments"])}
         except Exception as error:  # noqa: BLE001  the parent decides what an error means

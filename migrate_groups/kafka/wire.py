@@ -30,6 +30,7 @@ PartitionError = type[kafka_errors.KafkaError]
 # The broker timed out or had an internal error. The commit may be in the log nevertheless.
 _UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
+MISSING = kafka_errors.GroupIdNotFoundError.errno
 
 
 async def list_groups(client: Client) -> dict[str, GroupListing]:
@@ -63,14 +64,46 @@ def classic_group(answer: Any) -> GroupDescription:
     )
 
 
+def consumer_group(answer: Any) -> GroupDescription:
+    """Return the description of a KIP-848 group from ConsumerGroupDescribe's DescribedGroup.
+
+    An assignment includes the target assignment: the partitions that the member is yet to receive.
+    """
+    if answer.error_code == MISSING:
+        return GroupDescription(group=answer.group_id, state="Dead", group_type="")
+    return GroupDescription(
+        group=answer.group_id,
+        state=answer.group_state,
+        group_type="consumer",
+        protocol_type="consumer",
+        members=tuple(_consumer_member(member) for member in answer.members),
+    )
+
+
+def _consumer_member(member: Any) -> Member:
+    assigned = [*member.assignment.topic_partitions, *member.target_assignment.topic_partitions]
+    return Member(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        group_instance_id=member.instance_id,
+        assignment=frozenset(
+            TopicPartition(each.topic_name, number) for each in assigned for number in each.partitions
+        ),
+        subscription=frozenset(member.subscribed_topic_names),
+        subscription_regex=member.subscribed_topic_regex or "",
+    )
+
+
 def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
     try:
         # Only consumers send Kafka's consumer protocol; Connect workers, for instance, do not.
         subscription, assignment = _decoded(member) if is_consumer else ([], [])
     except (struct.error, TypeError, ValueError) as error:
         raise Refused(
-            f"group {group!r}: what member {member.member_id} ({member.client_id} at {member.client_host}) holds is "
-            "not known, since what it sent is not Kafka's consumer protocol; stop it, and try again"
+            f"group {group!r}: the assignment of member {member.member_id} ({member.client_id} at "
+            f"{member.client_host}) can't be read, because it is not in Kafka's consumer protocol: stop this "
+            "member, and try again"
         ) from error
     return Member(
         member_id=member.member_id,

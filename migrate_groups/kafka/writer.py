@@ -28,7 +28,10 @@ _NOT_APPLIED = (
 
 
 class KafkaPythonWriter(KafkaPythonReader):
-    """Implements `GroupWriter` with kafka-python. An error for a partition is returned as its answer, not raised."""
+    """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
+
+    An error for a partition is returned as its answer, and not raised.
+    """
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -39,7 +42,10 @@ class KafkaPythonWriter(KafkaPythonReader):
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit as `alter_offsets` does, with one request for each group, concurrently."""
+        """Commit these offsets of several groups; return the answer for each partition, by group.
+
+        Each group gets one request; the requests are sent concurrently.
+        """
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def delete_offsets(
@@ -54,7 +60,10 @@ class KafkaPythonWriter(KafkaPythonReader):
 
     @contextmanager
     def held(self, group: str) -> Iterator[Hold]:
-        """Hold an Empty group during a ``with`` block, as `hold` does; descriptions leave out the holding member."""
+        """Be the only member of an Empty group during a ``with`` block, so that no consumer can join it.
+
+        This client's descriptions of the group leave out that member. Raises `Refused` if the group has members.
+        """
         with hold(self._config, group) as holding:
             self._holder = holding.member_id
             try:
@@ -65,13 +74,15 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
-        """Send writes, and return one answer for each item; resend those that a coordinator was not available for.
+        """Send writes, and return one answer for each item, by group.
+
+        Writes that were not applied, because a coordinator was not available, are sent again until the time-out.
 
         asked: the items of each group: partitions, or the group's own name for a deletion of the group. ask: sends the
         writes of these groups.
         """
         if "" in asked:
-            raise ValueError("a group name is never empty: kafka-python would write to the group ''")
+            raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")
         into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
         left = list(asked)
 
@@ -90,7 +101,7 @@ class KafkaPythonWriter(KafkaPythonReader):
             return left
 
         self._connection.repeat_while(not_applied)
-        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the broker did not answer for it")
+        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the response of the broker does not contain it")
         return {
             group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
             if group in into.failed

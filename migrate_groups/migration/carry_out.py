@@ -1,4 +1,4 @@
-"""The steps of every command that writes: ask the user, write with a receipt, watch the groups that must be stopped."""
+"""The steps of every command that writes: ask the user, write with a receipt, watch groups that must not consume."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
-from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import Row
-from migrate_groups.text import some
+from migrate_groups.text import counted, named, some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the receipt does not fit the plan.
+    """Raise `UsageError` if the receipt is of another migration, or if the plan would overwrite a later commit.
 
-    That is: the receipt is of another migration, or a committed offset is no longer the one that this run confirmed,
-    so that the plan would overwrite a later commit.
+    A commit is later if a target group no longer has the committed offset that this run confirmed.
     """
     differences = resumed_differently(file.receipt, plan)
     if differences:
         raise UsageError(
-            f"{file.path} is the receipt of another migration ({some(differences)}): undo that with rollback, "
+            f"{file.path} is the receipt of another migration ({some(differences)}): undo it with rollback, "
             "or name another receipt or run directory"
         )
     since = file.receipt.moved_since(plan)
     if since:
         raise UsageError(
-            f"{some(since)}: the committed offset is not the one that {file.path} confirmed, so records may have "
-            "been processed since; to write there anyway, name another receipt or run directory"
+            f"{some(since)}: the committed offset is no longer the one that {file.path} confirmed, so the group may "
+            "have processed records since; to overwrite it anyway, name another receipt or run directory"
         )
 
 
 def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the run is over: it handed over, and a target group has started since.
+    """Return whether the run is over: it handed over, and a target group has started since. If so, tell the user.
 
     Raises `PartlyApplied` if a source group also still consumes what it handed over, because records that both groups
     read are processed twice. Raises `Refused` if a target group has no committed offset any more for a partition.
@@ -50,15 +49,16 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
     started = started_since(reader, file.receipt)
     if started is None:
         return False
-    handed_over = f"{file.path}: handed over already, and {some(started.groups)} has started"
+    handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(
-            f"{handed_over}; {some(started.moved, 3)}: stop it, those records are processed twice; nothing was written"
+            f"{handed_over}; {some(started.moved, 3)}: stop these consumers, because what they read is processed "
+            "twice; nothing was written"
         )
     if started.lost:
         raise Refused(
-            f"{handed_over}; no committed offset any more: {some(started.lost)}: nobody can tell how far the group "
-            "went; nothing was written"
+            f"{handed_over}; no committed offset any more for {some(started.lost)}, so it is not known how far the "
+            "group read: set the right offset with rewind and apply; nothing was written"
         )
     events.said(f"{handed_over}; nothing was written")
     return True
@@ -67,8 +67,9 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
     """Show the plan and ask the user whether to write it.
 
-    A ``provisional`` plan is made again once the consumers have stopped, so checks that may pass then (pending) do not
-    forbid it yet. Raises `Refused` if a check forbids the write, or if the user does not agree.
+    rows: returns the snapshot rows that the plan was made from. provisional: the plan is made again once the consumers
+    have stopped, so checks that may pass then (pending) do not forbid it yet. Raises `Refused` if a check forbids the
+    write, or if the user does not agree.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
@@ -76,38 +77,58 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
         raise Refused("the answer was no; nothing was written")
 
 
+def settle(shown: Plan, clock: Clock, events: Events) -> None:
+    """Wait for the option ``settle`` of the plan, in seconds, and tell the user why.
+
+    The caller makes the plan again after it, and so detects a consumer that has committed meanwhile.
+    """
+    if shown.options.settle:
+        events.said(f"waiting {shown.options.settle:g} s to see that no consumer commits")
+        clock.sleep(shown.options.settle)
+
+
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
 ) -> Execution:
-    """Write a plan, read the offsets back with both clients, and return the execution.
+    """Write a plan, read the offsets back with both clients, and return the execution with the outcomes.
 
-    The receipt is saved before the first request and after each step. With ``second_client`` "none", only the first
-    client reads back.
+    The receipt is saved before the first request and after each step. With the option ``second_client`` "none", only
+    the first client reads back. Raises `InvalidInput` if the receipt can't be saved before the first request; later
+    failures are in the outcomes and in ``file.failure``.
     """
+    execution = file.receipt.begun(verb, plan, clock.now())
 
-    def record(execution: Execution) -> None:
-        file.record(execution)
+    def record(latest: Execution) -> None:
+        nonlocal execution
+        execution = latest
+        file.record(latest)
         events.writing(file.told_by)
 
+    def sent() -> tuple[int, int]:
+        return len(execution.entries) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.entries)
+
     second = None if plan.options.second_client == "none" else clients.second
-    execution = write(clients.writer, second, file.receipt.begun(verb, plan, clock.now()), record)
+    with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
+        execution = write(clients.writer, second, execution, record)
     if execution.is_whole:
-        events.read_back(verb)
+        events.read_back(verb, {source for lane in file.receipt.lanes.values() for source in lane.sources})
     return execution
 
 
 def watch_afterwards(
     reader: GroupReader, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the groups that must no longer consume for ``guard`` seconds, an option, and return the execution.
+    """Watch the groups that must no longer consume, after a write, and return the execution.
 
-    If one of them still consumes, ``moved`` of the execution and of the receipt says so. If a partition is not
-    confirmed, or such a group was already seen to consume, nothing is watched, because the user has to act first.
+    They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
+    hand-back. The option ``guard`` says for how many seconds. If a group consumes, ``moved`` of the returned execution
+    says so, and the receipt is saved with it. If a partition is not confirmed, or such a group was already seen to
+    consume, nothing is watched, because the user has to act first.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):
         return execution
-    events.said(f"watching {some(groups)} for {seconds:g} s: what it commits from now on is processed twice")
+    events.said(f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice")
     execution = guard(reader, execution, seconds, clock)
     file.record(execution)
     return execution

@@ -1,51 +1,140 @@
-"""Delete a group without members, with all its committed offsets, for instance after a replay."""
+"""Delete groups without members, with all their committed offsets, for instance after a replay."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from migrate_groups.clock import Clock
-from migrate_groups.errors import NotAuthorized, PartlyApplied, Refused
+from migrate_groups.errors import (
+    ClusterUnavailable,
+    GroupNotFound,
+    MigrateGroupsError,
+    NotAuthorized,
+    PartlyApplied,
+    Refused,
+)
+from migrate_groups.migration.events import DeletionEvents
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.reading.take import existing_group, take_snapshot
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.permission import missing
+from migrate_groups.planning.checks.permission import lacks, missing
 from migrate_groups.planning.checks.source import running
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import counted, some
 
 
-def what_would_go(reader: GroupReader, group: str, clock: Clock) -> Snapshot:
-    """Return the committed offsets that the deletion of a group would delete.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The result of `delete_groups`.
+
+    committed: the committed offsets of each group before the deletion. deleted: the groups that no longer exist.
+    failures: for each other group, the error that says why it still exists, or why it is not known whether it does.
+    """
+
+    committed: Mapping[str, SnapshotTable]
+    deleted: tuple[str, ...]
+    failures: Mapping[str, MigrateGroupsError]
+
+    def check(self) -> None:
+        """Raise `Refused` if the coordinators refused every group; `PartlyApplied` if another deletion failed."""
+        if not self.failures:
+            return
+        reasons = "; ".join(map(str, self.failures.values()))
+        if not self.deleted and all(isinstance(error, Refused) for error in self.failures.values()):
+            raise Refused(reasons)
+        if not self.deleted:
+            raise PartlyApplied(reasons)
+        groups = counted(len(self.deleted) + len(self.failures), "group")
+        raise PartlyApplied(f"{len(self.deleted):,} of {groups} deleted; {reasons}")
+
+
+def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> Mapping[str, SnapshotTable]:
+    """Return, for each group, the committed offsets that its deletion would delete.
+
+    All groups are checked. Raises `GroupNotFound` if one group does not exist and all others may be deleted;
+    `NotAuthorized` if this principal lacks a permission on each group that may not be deleted; otherwise `Refused`,
+    with the reason for each group: it has members, is not a consumer group, does not exist, or a permission is missing.
+    Raises `ClusterUnavailable` at the first group that can't be described.
+    """
+    going: dict[str, SnapshotTable] = {}
+    errors: list[MigrateGroupsError] = []
+    for group in groups:
+        try:
+            going[group] = _committed(reader, group, clock)
+        except (Refused, NotAuthorized) as error:
+            errors.append(error)
+    match errors:
+        case []:
+            return going
+        case [GroupNotFound() as missing_group]:
+            raise missing_group
+    kind = NotAuthorized if all(isinstance(error, NotAuthorized) for error in errors) else Refused
+    raise kind("; ".join([*map(str, errors), "nothing was deleted"]))
+
+
+def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
+    """Check all groups, ask the user, delete each group, and return which were deleted and which were not.
+
+    If the deletion of one group fails, the others are deleted all the same. Raises the errors of `what_would_go`, and
+    `Refused` if the user does not agree; nothing is deleted then.
+    """
+    events.would_delete(what_would_go(writer, groups, clock))
+    if not events.agrees_to_delete(groups):
+        raise Refused("the answer was no; nothing was deleted")
+    committed = what_would_go(writer, groups, clock)  # a member may have joined while the question waited
+    deleted: list[str] = []
+    failures: dict[str, MigrateGroupsError] = {}
+    for group in groups:
+        before = f"deleted: {some(deleted)}; " if deleted else ""
+        events.writing(f"{before}group {group} may be deleted: migrate-groups describe {shlex.quote(group)} tells")
+        try:
+            _delete(writer, group)
+        except MigrateGroupsError as error:
+            failures[group] = error
+        else:
+            deleted.append(group)
+            events.deleted(group)
+    return Deletion(committed=committed, deleted=tuple(deleted), failures=failures)
+
+
+def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
+    """Return the committed offsets of a group.
 
     Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if this
-    principal may not delete it; and the errors of `GroupReader`.
+    principal lacks a permission to delete it.
     """
     described = existing_group(reader, group)
     if not described.is_consumer_group:
         kind = f"{described.group_type} {described.protocol_type}".strip()
-        raise Refused(f"group {group!r} is not a consumer group but {kind}; nothing was deleted")
+        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}")
     members = running(described, None)
     if members:
-        raise Refused(f"group {group!r} {members[0]}; stop its members first; nothing was deleted")
+        raise Refused(f"group {group!r} {members[0]}; stop its members first")
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE, Operation.DELETE})}
     lacking = missing(wanted, reader.permissions(wanted))
     if lacking:
-        raise NotAuthorized(
-            f"not authorized: {reader.principal} lacks {', '.join(lacking)}; grant it these permissions"
-        )
-    taken = take_snapshot(reader, [group], clock)
-    committed = [row for row in taken.rows() if row.offset is not None]
-    return Snapshot.of_rows(committed)
+        raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
+    return SnapshotTable.of_rows(row for row in take_snapshot(reader, [group], clock).rows() if row.offset is not None)
 
 
-def delete_group(writer: GroupWriter, group: str) -> None:
+def _delete(writer: GroupWriter, group: str) -> None:
     """Delete a group, and describe it to verify that it no longer exists.
 
-    Raises `Refused` if the coordinator refuses the deletion; `PartlyApplied` if the group still exists, or exists
-    again; and the errors of `GroupReader`.
+    Raises `Refused` if the coordinator refuses the deletion; `PartlyApplied` if the group still exists, exists again,
+    or can't be described.
     """
     answer = writer.delete_group(group)
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":
-        raise Refused(f"group {group!r} was not deleted: {answer.error}; a member may have joined it just now")
-    if writer.describe_group(group).exists:
-        reason = answer.error or "a consumer has joined or committed meanwhile"
-        raise PartlyApplied(f"group {group!r} is still there, or again ({reason}); look with describe, and try again")
+        raise Refused(f"group {group!r} was not deleted: {answer.error}; stop its members, and try again")
+    try:
+        exists = writer.describe_group(group).exists
+    except ClusterUnavailable as error:
+        raise PartlyApplied(
+            f"group {group!r} may be deleted; it can't be described: {error}; try describe again"
+        ) from error
+    if exists:
+        reason = answer.error or "a consumer has joined or committed since"
+        raise PartlyApplied(f"group {group!r} still exists ({reason}): find its members with describe, and try again")

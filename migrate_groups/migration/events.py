@@ -1,68 +1,124 @@
-"""The callbacks through which a running use case reports and asks; the command line implements them."""
+"""The callbacks through which a running command shows its progress and asks the user.
+
+The command line implements them. A program that uses the API may pass its own, or `Silent`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from migrate_groups.migration.progress import Done, in_silence
 from migrate_groups.migration.reading.take import ObservedGroup
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 
 
 class Events(Protocol):
-    """The callbacks of a use case. An error that a callback raises ends the use case.
+    """The callbacks of migrate, apply, rollback, hand-back and delete-offsets.
 
-    They are called in the thread of the use case, which continues when the call returns.
+    They are called in the thread of the command, which continues when the call returns. An error that a callback raises
+    ends the command.
     """
 
-    def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Receive the plan, in order to show it, before `agrees` is called.
+    def stop_planned(self, stop: PlannedStop) -> None:
+        """Receive which members of the source group must stop, and for how long, in order to show it.
 
-        ``rows`` returns the snapshot rows that the plan was made from; a rollback, hand-back or delete-offsets has
-        none.
+        Called by ``migrate`` only, before `planned` and also in a dry run.
+        """
+        ...
+
+    def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
+        """Show the plan to the user. Called once, before `agrees`; not in a dry run.
+
+        plan: what would be written, with the verdict of every check. If a check forbids the write, the command ends
+        with an error after this call. rows: call it to get the snapshot rows that the plan was made from; it returns
+        none for a rollback, hand-back or delete-offsets.
         """
         ...
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan.
+        """Return whether to write the plan: the user's answer. If it is False, the command ends with `Refused`.
 
-        A ``provisional`` plan is made again, with the final offsets, once the consumers have stopped. Not called for a
-        plan that writes nothing and is not provisional.
+        provisional: the plan is made again, with the final offsets, once the consumers have stopped. Not called if the
+        plan writes nothing and is not provisional.
         """
         ...
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Receive an observation of the groups that must stop, after ``seconds`` of waiting.
+        """Receive what was observed of the groups that must stop. Called after each check while a command waits for it.
 
-        ``reasons``: why each group still runs; empty if it has stopped. ``looks``: what was observed of each group.
+        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, its
+        description, and its committed offsets if it has stopped and they were read, which needs a ``settle`` above 0.
+        seconds: how long the command has waited.
         """
         ...
 
     def writing(self, told_by: str) -> None:
-        """Receive notice that a write is in progress.
+        """Receive what to tell the user if the write is interrupted from now on.
 
-        ``told_by``: a sentence that says where to see what was written, should the write be interrupted.
+        Called before the first request of a write, and again after each step. told_by: a sentence that names the file
+        that lists what was written, or says why this file could not be saved.
         """
         ...
 
-    def read_back(self, verb: Verb) -> None:
-        """Receive notice that every partition was read back as planned, and that no group that must stop consumes.
+    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
+        """Receive notice that every offset was read back as planned, and that no group that must stop consumes.
 
-        After a hand-over, the applications of the target groups may start now.
+        verb: the kind of the write. After a hand-over, the applications of the target groups may start now; after a
+        rollback or a hand-back, those of the source groups. sources: the source groups; empty if the offsets were set
+        without one, as for a replay. If an offset is not confirmed, or a group that must stop consumes, this is not
+        called.
+        """
+        ...
+
+    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+        """Return a context manager that shows the progress of some work. The command does the work within it.
+
+        doing: what is done, for the user, such as ``reading group orders``. done: call it, from any thread and only
+        within the context, to get how much is done and how much there is to do; None: not known. Within the context no
+        other callback is called that prints or asks.
         """
         ...
 
     def said(self, line: str) -> None:
-        """Receive a line of text to show to the user."""
+        """Show a line of text to the user."""
+        ...
+
+
+class DeletionEvents(Protocol):
+    """The callbacks of delete-group. An error that a callback raises ends the command."""
+
+    def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
+        """Show the committed offsets of each group, which its deletion deletes. Called before `agrees_to_delete`."""
+        ...
+
+    def agrees_to_delete(self, groups: Sequence[str]) -> bool:
+        """Return whether to delete the groups: the user's answer. If it is False, the command ends with `Refused`."""
+        ...
+
+    def writing(self, told_by: str) -> None:
+        """Receive what to tell the user if the command is interrupted from now on. Called before each deletion.
+
+        told_by: a sentence that says which groups are deleted, and which group may be.
+        """
+        ...
+
+    def deleted(self, group: str) -> None:
+        """Receive notice that a group no longer exists."""
         ...
 
 
 class Silent:
     """Callbacks for a caller without a user: agree to every plan, and ignore everything else."""
+
+    def stop_planned(self, stop: PlannedStop) -> None:
+        """Ignore the planned stop."""
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Ignore the plan."""
@@ -79,8 +135,12 @@ class Silent:
     def writing(self, told_by: str) -> None:
         """Ignore the notice that a write is in progress."""
 
-    def read_back(self, verb: Verb) -> None:
+    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
         """Ignore the notice that the write was read back."""
+
+    def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
+        """Return a context manager that shows nothing."""
+        return in_silence(doing, done)
 
     def said(self, line: str) -> None:
         """Ignore the line of text."""

@@ -22,7 +22,7 @@ _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume, and the offset at which it stopped (None: no commit)."""
+    """A partition that a group must no longer consume, and its committed offset when it stopped (None: no commit)."""
 
     partition: TopicPartition
     offset: int | None
@@ -47,18 +47,21 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution; if a group in `watched` still consumes, ``moved`` says so.
+    """Check once whether a group still consumes partitions that it must not; return the execution with the finding.
 
-    A group still consumes if it has members on the partitions' topics, or has committed since its offsets were read.
+    The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
+    hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
+    were read. ``moved`` of the returned execution then says so. It also says if a group could not be read.
     """
     return _look(reader, execution)[0]
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
-    """Watch the groups that must no longer consume (see `watched`) for ``seconds``, or until one does.
+    """Watch the groups that must no longer consume for ``seconds``, or until one does, and return the execution.
 
-    Return the execution with what these groups did since the write in its field ``moved``. A group that keeps other
-    topics and rebalances at the end is watched for up to 5 more minutes, because its assignment shows only after the
+    They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
+    hand-back. ``moved`` of the returned execution says what they did since the write. A group that keeps other topics
+    and rebalances at the end is watched for up to 5 more minutes, because its assignment shows only after the
     rebalance. If the rebalance has not ended by then, ``moved`` names the group. After a hand-over, the offsets of the
     target groups are then read once more.
     """
@@ -71,7 +74,8 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
         clock.sleep(min(_POLL_SECONDS, left))
         execution, unclear = _look(reader, execution)
     execution = execution.with_moved(
-        f"group {group!r} still rebalances: it is not known which members have the topics" for group in unclear
+        f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
+        for group in unclear
     )
     return _look_at_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
 
@@ -112,13 +116,15 @@ def _what_it_did(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> t
         if (now := found[each.partition]) and now.offset != each.offset
     ]
     if moved:
-        reasons.append(f"committed {counted(len(moved), 'partition')} after its offsets were read: {some(moved)}")
+        reasons.append(
+            f"has committed on {counted(len(moved), 'partition')} since its offsets were read: {some(moved)}"
+        )
     return reasons, is_clear
 
 
 def _from_to(before: int | None, now: int) -> str:
     if before is None:
-        return f"nothing → {now}"
+        return f"no offset → {now}"
     return f"{before} → {now} ({counted(abs(now - before), 'record')}{'' if now > before else ' back'})"
 
 
@@ -141,11 +147,13 @@ def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
             if _is_as_written(now, put) or reader.describe_group(group).members:
                 continue
         except (ClusterUnavailable, Refused) as error:
-            execution = execution.remarked(f"group {group!r} could not be looked at again: {error}")
+            execution = execution.remarked(
+                f"group {group!r} could not be read again after the watch: {error}; check it with snapshot"
+            )
             continue
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
         execution = execution.updated(
-            entry.refused("moved back by another client after it was confirmed", sent=True) for entry in behind
+            entry.refused("lowered or deleted by another client after it was confirmed", sent=True) for entry in behind
         )
         elsewhere = [
             str(entry.change.topic_partition)
@@ -154,9 +162,9 @@ def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
         ]
         if elsewhere:
             execution = execution.remarked(
-                f"group {group!r} has no member, and another committed offset than was written in "
-                f"{counted(len(elsewhere), 'partition')}: {some(elsewhere)}; a new application that has stopped "
-                "again, or another run that wrote at the same moment"
+                f"group {group!r} has no members, and the committed offset of {counted(len(elsewhere), 'partition')} "
+                f"is not the one written: {some(elsewhere)}; either its application has started and stopped again, or "
+                "another run has written: check that only this run writes to the group"
             )
     return execution
 

@@ -18,6 +18,7 @@ from migrate_groups.model.offsets_topic import LogPiece
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
+    LeaderEpoch,
     LogRange,
     Timestamps,
     TopicPartition,
@@ -53,6 +54,8 @@ class GroupReader(OffsetsReader, Protocol):
 
     principal: str
     """The principal of this client as Kafka's ACLs name it, as far as a client can know it: ``User:alice``."""
+    second_client_lacks: str
+    """Why the second client can't log in to this cluster; empty if it can."""
 
     def cluster_id(self) -> str:
         """Return the id that the brokers report for their cluster."""
@@ -73,6 +76,14 @@ class GroupReader(OffsetsReader, Protocol):
         """Return the description of each group, as `describe_group` does, with one request for each coordinator."""
         ...
 
+    def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        """Return the description of each group; a group that does not exist is ``Dead``.
+
+        If a group can't be described, its value is the error: for instance `NotAuthorized`, or `Refused` if a member's
+        metadata is not Kafka's consumer protocol.
+        """
+        ...
+
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics; a topic that does not exist is left out. Never creates a topic.
 
@@ -86,6 +97,23 @@ class GroupReader(OffsetsReader, Protocol):
         Two kinds of partitions are left out without an error. To get them or an error, name them in `committed`:
         those of a topic that this principal may not describe (docs/kafka-behaviour.md#what-a-principal-may-not-see),
         and those whose first commit is still pending (docs/kafka-behaviour.md#pending-transactions).
+        """
+        ...
+
+    def committed_now(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return the result of `committed_by_group` without waiting: partitions with a pending commit are left out."""
+        ...
+
+    def all_committed_by_group(
+        self, groups: Collection[str]
+    ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
+        """Return all committed offsets of each group, or the error of reading them.
+
+        An offset is ``None`` if a transactional commit is pending for the partition. As with `all_committed`,
+        partitions of hidden topics and pending first commits are left out. All groups are read at once: with one
+        request for each coordinator (KIP-709, Kafka 3.0).
         """
         ...
 
@@ -112,6 +140,14 @@ class GroupReader(OffsetsReader, Protocol):
 
         It is the log end offset, or the offset of the first record of an open transaction. A partition that does not
         exist or has no leader is left out.
+        """
+        ...
+
+    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
+        """Return the offset at which each of these leader epochs ended: the log has no record of it at or after that.
+
+        Later epochs of the partition start there (OffsetForLeaderEpoch, KIP-320). Left out are a partition's current
+        leader epoch, a higher one, and a partition that does not exist or has no leader.
         """
         ...
 
@@ -150,6 +186,13 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
+    def initial_rebalance_delay(self) -> timedelta | None:
+        """Return how long an Empty classic group waits for more members: ``group.initial.rebalance.delay.ms``.
+
+        ``None`` if this principal lacks DescribeConfigs on the cluster, or if the broker does not report the setting.
+        """
+        ...
+
 
 class HeldGroup(Protocol):
     """A group that this tool has joined, so that no consumer can join it and clients that are not members can't commit.
@@ -174,7 +217,7 @@ class GroupWriter(GroupReader, Protocol):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets in one request; return the answer for each partition.
 
-        The size of a request is limited; `migration.write` splits larger writes.
+        Brokers limit the size of a request to about 14,000 partitions; the caller splits larger writes.
         """
         ...
 
@@ -195,9 +238,10 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:
-        """Be a member of an Empty group during a ``with`` block, so that no consumer can join it; see `HeldGroup`.
+        """Be a member of an Empty group during a ``with`` block, so that no consumer can join it.
 
-        This reader's descriptions of the group leave this member out. Raises `Refused` if the group has members.
+        The block gets an object whose ``lost`` says why the group may no longer be held. Descriptions of the group by
+        this reader leave out the member. Raises `Refused` if the group has members.
         """
         ...
 

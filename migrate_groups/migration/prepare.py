@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from migrate_groups.clock import Clock
@@ -19,13 +19,13 @@ from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted, wanted_rows
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
 
 
 def make_plan(
     reader: GroupReader,
-    snapshot: Snapshot,
+    snapshot: SnapshotTable,
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
 ) -> Plan:
@@ -36,7 +36,7 @@ def make_plan(
     return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
 
 
-def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
+def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan) -> Plan:
     """Return a plan that was approved before, made again from its snapshot and the cluster's current state.
 
     Offsets that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
@@ -46,7 +46,10 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     plan, facts = plan_of(reader, wanted, approved.options)
     if plan.cluster_id != approved.cluster_id:
-        raise Refused(f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}; nothing was written")
+        raise Refused(
+            f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}: check --bootstrap-server; "
+            "nothing was written"
+        )
     _refuse_drifted(
         drift(approved, plan, wanted, facts, resuming=True),
         "the plan is stale: {} changed since it was made: {}; make a new plan",
@@ -55,19 +58,26 @@ def make_again(reader: GroupReader, snapshot: Snapshot, approved: Plan) -> Plan:
 
 
 def plan_at_the_write(
-    reader: GroupReader, snapshot: Snapshot, shown: Plan, clock: Clock, receipt: Receipt = NOTHING_WRITTEN
+    reader: GroupReader,
+    snapshot: SnapshotTable,
+    shown: Plan,
+    clock: Clock,
+    receipt: Receipt = NOTHING_WRITTEN,
+    advise: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> Plan:
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
     The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
-    passed since the snapshot, this waits for the rest. Raises `Refused` if a check now forbids the write, or if the
-    plan differs from the shown one.
+    passed since the snapshot, this waits for the rest. ``advise`` is called with the plan, and returns it with other
+    advice in the reasons of its checks. Raises `Refused` if a check now forbids the write, or if the plan differs from
+    the shown one.
     """
-    clock.sleep(_still_to_settle(snapshot, shown.options.settle, clock.now()))
+    clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     plan, facts = plan_of(reader, wanted, shown.options, receipt)
+    plan = advise(plan)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}")
+    _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}; run the command again")
     return plan
 
 
@@ -81,8 +91,9 @@ def plan_of(
 ) -> tuple[Plan, Survey]:
     """Return the plan for the partitions that target groups are to get, and the cluster's state that it is based on.
 
-    ``wanted`` contains each partition of a group once. ``cluster_facts`` (permissions, topic names, retention) and
-    ``reading`` (of the source group) were read before and save requests; see `survey`.
+    wanted: each partition of a target group once. cluster_facts: permissions, topic names and offsets retention, if
+    they were read before. reading: the source group's offsets and log ranges, if they were just read. What is None is
+    read from the cluster. Raises the errors of `GroupReader`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
@@ -106,7 +117,8 @@ def refuse_forbidden(refusals: Sequence[Check]) -> None:
         raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
 
 
-def _still_to_settle(snapshot: Snapshot, settle: float, now: datetime) -> float:
+def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
+    """Return how many seconds are left of the settle time, which begins at the time of the snapshot."""
     ages = [
         (now - row.taken_at).total_seconds()
         for row in snapshot.rows()

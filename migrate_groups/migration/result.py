@@ -19,7 +19,7 @@ from migrate_groups.text import counted
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
     """Return the result of a write from its execution and the receipt file that records it.
 
-    ``again`` is the command that a message tells the user to run again; see `WriteResult`.
+    again: the command that an error message tells the user to run again.
     """
     assert file.path is not None  # noqa: S101  only a dry run has no receipt file
     return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
@@ -47,22 +47,29 @@ class WriteResult:
         """
         execution = self.execution
         if self.failure:
-            raise PartlyApplied(f"offsets were written, and {self.failure}")
+            raise PartlyApplied(f"offsets were written, but {self.failure}; mend this, and run {self.again} again")
         if execution.failed:
             failed = counted(len(execution.failed), "partition")
             raise PartlyApplied(f"{failed} not confirmed; the receipt says which: run {self.again} again")
+        if execution.moved and self.receipt.is_of_deletion:
+            raise PartlyApplied(f"{execution.moved[0]}: the group runs again; look at its offsets with describe")
         if execution.moved and execution.verb is Verb.HAND_OVER:
             rollback = f"migrate-groups rollback {shlex.quote(str(self.path))}"
             raise PartlyApplied(
-                f"{execution.moved[0]}; stop it. If the new groups have not started, run {self.again} again, or "
-                f"{rollback}, which {_what_rollback_does(execution)}; if they have started, these records are "
-                "processed twice, and the same command tells which"
+                f"{execution.moved[0]}; stop its consumers. If the new groups have not started, run {self.again} "
+                f"again, or {rollback}, which {_what_rollback_does(execution)}; if they have started, these records "
+                "are processed twice, and the same command names them"
             )
         if execution.moved:
-            raise PartlyApplied(f"{execution.moved[0]}; stop it: what it processes from there on is processed twice")
+            raise PartlyApplied(
+                f"{execution.moved[0]}; stop its consumers: records that they read from there on are processed twice"
+            )
 
 
 def _what_rollback_does(execution: Execution) -> str:
     actions = Counter(entry.change.inverse.action for entry in execution.entries)
     done = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
-    return " and ".join(f"{verb} {counted(number, 'offset')}" for verb, number in done.items() if number) or "undoes it"
+    return (
+        " and ".join(f"{verb} {counted(number, 'offset')}" for verb, number in done.items() if number)
+        or "undoes the write"
+    )

@@ -15,8 +15,8 @@ from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.rewind import RewindDecision, decide_all, rewound
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
-from migrate_groups.snapshots.snapshot import Row, Snapshot
-from migrate_groups.text import counted, some
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.text import counted, named, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,12 @@ class Rewinding:
     requested one if it does. left_out: partitions of the same topics that the replay does not include.
     """
 
-    snapshot: Snapshot
+    snapshot: SnapshotTable
     decisions: Sequence[RewindDecision]
     left_out: Sequence[TopicPartition]
 
 
-def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> Snapshot:
+def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> SnapshotTable:
     """Return a snapshot of the topics that match ``patterns``: one row for each partition, without group and offset.
 
     Topics whose names begin with ``__`` (Kafka's own) are ignored. Raises `InvalidInput` if a pattern matches no topic;
@@ -40,7 +40,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     taken_at, cluster_id = clock.now(), reader.cluster_id()
-    return Snapshot.of_rows(
+    return SnapshotTable.of_rows(
         Row(
             cluster_id=cluster_id,
             taken_at=taken_at,
@@ -64,7 +64,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
 
 def rewind(
     reader: GroupReader,
-    snapshot: Snapshot,
+    snapshot: SnapshotTable,
     target: RewindTo,
     clock: Clock,
     *,
@@ -73,18 +73,19 @@ def rewind(
 ) -> Rewinding:
     """Return the partitions of a snapshot with the offsets that ``target`` selects, for instance by time.
 
-    The rows have neither a group nor a source group. ``past_end`` and ``strict`` are explained in `decide_all`.
+    The rows have neither a group nor a source group. past_end: what to do for a partition without a record at or after
+    a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise
+    `Refused` if an offset is outside the log, the log no longer goes back to the time, or no offset is committed.
 
     Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another cluster,
-    if a partition no longer exists, has no leader, or belongs to a recreated topic, or if `decide_all` refuses; and the
-    errors of `GroupReader`.
+    or if a partition no longer exists, has no leader, or belongs to a recreated topic; and the errors of `GroupReader`.
     """
     rows = list(snapshot.at_one_moment().rows())
     partitions = [row.topic_partition for row in rows]
     if len(set(partitions)) < len(partitions):
         raise InvalidInput(
-            f"the same partitions stand for groups {some([group or '(none)' for group in snapshot.groups()])}; "
-            "a rewind is of one group: filter the file by --group first"
+            f"several groups have the same partitions: {some([group or '(none)' for group in snapshot.groups()])}; "
+            "select one group with filter --group first"
         )
     described = reader.describe_topics(snapshot.topics())
     cluster_id = reader.cluster_id()
@@ -98,7 +99,7 @@ def rewind(
     _refuse_without_leader([partition for partition in partitions if partition not in answered])
     decisions = decide_all(rows, bounds, target, found, past_end=past_end, strict=strict)
     return Rewinding(
-        snapshot=Snapshot.of_rows(
+        snapshot=SnapshotTable.of_rows(
             structs.replace(
                 rewound(decision, target),
                 cluster_id=cluster_id,
@@ -117,24 +118,30 @@ def _refuse_others(rows: Sequence[Row], cluster_id: str, described: Mapping[str,
     clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
     if clusters:
         raise Refused(
-            f"the offsets are from cluster {some(clusters)}, this is {cluster_id}; --topic alone names topics here"
+            f"the offsets are from {named('cluster', clusters)}, this is {cluster_id}: check --bootstrap-server, "
+            "or name topics of this cluster with --topic and no file"
         )
     gone = {row.topic for row in rows if row.topic not in described}
     if gone:
-        raise Refused(f"topic {some(gone)} does not exist; leave it out with --topic")
+        raise Refused(f"{named('topic', gone)} not found: select other topics with --topic")
     recreated = {row.topic for row in rows if row.topic_id and row.topic_id != described[row.topic].topic_id}
     if recreated:
-        raise Refused(f"topic {some(recreated)} was deleted and created again since; --topic alone goes by the new one")
+        raise Refused(
+            f"{named('topic', recreated)} deleted and created again since the snapshot: take a new snapshot, "
+            "or pass --topic and no file"
+        )
     unknown = [row.topic_partition for row in rows if row.partition not in described[row.topic].partitions]
     if unknown:
-        raise Refused(f"{counted(len(unknown), 'partition')} not there: {some(unknown)}; leave it out with --partition")
+        raise Refused(
+            f"{counted(len(unknown), 'partition')} not found: {some(unknown)}; select other partitions with --partition"
+        )
 
 
 def _refuse_without_leader(partitions: Sequence[TopicPartition]) -> None:
     if partitions:
         raise Refused(
-            f"{counted(len(partitions), 'partition')} without a leader: {some(partitions)}; nobody can say what is in "
-            "it: wait until it has one, or leave it out with --topic or --partition"
+            f"{counted(len(partitions), 'partition')} without a leader: {some(partitions)}; wait until every "
+            "partition has a leader, or select others with --topic or --partition"
         )
 
 

@@ -32,8 +32,8 @@ class Started:
 def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     """Return which target groups have started since the last hand-over of a run.
 
-    None if no group has started, or if not every partition of the hand-over is in the state "handed over". A group has
-    started if it has members, or if it has committed a higher offset than the hand-over wrote.
+    Returns None if no group has started, or if not every partition of the hand-over is in the state "handed over". A
+    group has started if it has members, or if it has committed a higher offset than the hand-over wrote.
 
     Target groups that got offsets without a source group, as for a replay, are ignored. Raises the errors of
     `GroupReader`.
@@ -60,16 +60,17 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     """Return whether every committed offset in these rows is also the source offset in the run's hand-over.
 
-    If so, the rows ask for the same hand-over again. Rows without a committed offset are ignored.
+    If so, the rows ask for the same hand-over again. Rows without a committed offset are ignored; if no row has one,
+    the answer is False.
     """
+    committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
     known = {entry.change.order: entry.change.source_committed for entry in execution.entries} if execution else {}
-    return all(
+    return bool(committed_rows) and all(
         row.source_group is not None
         and (committed := known.get((row.group or "", row.topic, row.partition))) is not None
         and committed.offset == row.offset
-        for row in rows
-        if row.offset is not None
+        for row in committed_rows
     )
 
 

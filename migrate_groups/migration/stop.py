@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
@@ -18,13 +19,14 @@ from migrate_groups.migration.reading.take import ObservedGroup, check_visible, 
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, some
 
 _POLL_SECONDS = 0.02
 
 
-# Called with why each group still runs (empty: it has stopped), the observation of each group, and the seconds of
-# waiting.
+# Called after each check, with why each group still runs (empty: it has stopped), the observation of each group, and
+# the seconds of waiting.
 StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], float], None]
 
 
@@ -35,7 +37,8 @@ class Wait:
     wait: seconds until giving up; 0 checks once. settle: seconds in which no committed offset and no member may change;
     0 observes each group once. offsets: read the committed offsets even if ``settle`` is 0, in order to wait for
     pending transactional commits. may_be_gone: a group that does not exist, because all its offsets have expired,
-    counts as stopped. progress: called after each check.
+    counts as stopped. progress: called after each check. said: called with a line for the user when the groups have
+    stopped and ``settle`` begins.
     """
 
     wait: float = 0.0
@@ -43,6 +46,7 @@ class Wait:
     offsets: bool = False
     may_be_gone: bool = False
     progress: StopProgress = lambda reasons, looks, seconds: None
+    said: Callable[[str], None] = lambda line: None
 
 
 # Returns the topics that a group must stop consuming; None: all of them, and then the group must have no member.
@@ -61,8 +65,8 @@ def prove_stopped(
     """Wait until these groups have stopped, and return the observation of each.
 
     With ``patterns`` or ``topics``, a group only has to stop consuming these topics. ``patterns`` must match topics for
-    which the group has a commit, an assignment or a subscription. ``topics`` need not, because a commit that expires
-    during the wait removes its topic from the group.
+    which the group has a commit, an assignment or a subscription, or name a topic of the cluster. ``topics`` need not,
+    because a commit that expires during the wait removes its topic from the group.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `InvalidInput` if a
     pattern matches no topic; and the errors of `GroupReader`.
@@ -72,14 +76,25 @@ def prove_stopped(
 
     def in_question(reader: GroupReader, description: GroupDescription) -> set[str] | None:
         if patterns:
-            return set(matching_topics(own_topics(reader, description), patterns))
+            own = own_topics(reader, description)
+            # A topic that the group does not consume is stopped. A name that is no topic is an error.
+            named_others = {each.name for each in patterns if each.name is not None and each.name not in own}
+            return set(matching_topics({*own, *reader.describe_topics(named_others)}, patterns))
         return set(topics) or None
+
+    def settling() -> None:
+        which = [*map(str, patterns)] or topics
+        what = f"{some(which)} of {some(groups)}" if which else some(groups)
+        settle = span_in_words(timedelta(seconds=how.settle))
+        how.said(
+            f"{clock.monotonic() - started:4.0f} s  stopped: {what}; waiting {settle} to see that nothing is committed"
+        )
 
     was_there = False
     while True:
         looked = clock.monotonic()
         try:
-            reasons, looks = _look_twice(reader, groups, clock, how, in_question)
+            reasons, looks = _look_twice(reader, groups, clock, how, in_question, settling)
         except (GroupNotFound, PendingCommits) as error:
             # Try again if the group existed before, because a coordinator that has just taken over may not know its
             # groups yet (docs/kafka-behaviour.md#members-and-states).
@@ -95,17 +110,23 @@ def prove_stopped(
             if passed >= how.wait:
                 found = "; ".join(f"{group} {some(why, most=3)}" for group, why in reasons.items() if why)
                 waited = f" after {passed:.0f} s" if how.wait else ""
-                raise Refused(f"not stopped{waited}: {found}")
+                raise Refused(f"not stopped{waited}: {found}; stop these consumers, or wait longer with --wait")
         now = clock.monotonic()
         clock.sleep(min(max(_POLL_SECONDS, now - looked), max(0.0, started + how.wait - now)))
 
 
 def _look_twice(
-    reader: GroupReader, groups: Sequence[str], clock: Clock, how: Wait, in_question: InQuestion
+    reader: GroupReader,
+    groups: Sequence[str],
+    clock: Clock,
+    how: Wait,
+    in_question: InQuestion,
+    settling: Callable[[], None],
 ) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     first = {group: _look(reader, group, how, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
     if not how.settle or any(why for why, _ in first.values()):
         return _apart(first)
+    settling()
     clock.sleep(how.settle)
     second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
     reasons, looks = _apart(second)
@@ -127,13 +148,13 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
     moved = sorted(tp for tp in partitions if first.committed.get(tp) != second.committed.get(tp))
     if moved:
         reasons.append(
-            f"{counted(len(moved), 'offset')} moved without a member holding the topic: {some(moved)}; "
-            "a consumer that assigns itself partitions, or a pending transaction"
+            f"has {counted(len(moved), 'committed offset')} that moved without a member on the topic: {some(moved)} "
+            "(by a consumer that assigns itself partitions, or by a transaction)"
         )
     if {member.member_id for member in first.description.members} != {
         member.member_id for member in second.description.members
     }:
-        reasons.append("its members changed")
+        reasons.append("has other members than before")
     return reasons
 
 
@@ -149,7 +170,7 @@ def _look(
     description = existing_group(reader, group)
     if not description.is_consumer_group:
         kind = f"{description.group_type} {description.protocol_type}".strip()
-        raise Refused(f"group {group!r} is not a consumer group but {kind}")
+        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}")
     topics = in_question(reader, description)
     reasons = running(description, topics)
     if reasons or not offsets:

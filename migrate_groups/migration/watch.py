@@ -12,8 +12,8 @@ from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.model.partitions import LogRange, TopicPartition
-from migrate_groups.snapshots.snapshot import Snapshot
-from migrate_groups.text import counted, some
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import counted, named, some
 
 _POLL_SECONDS = 1.0
 _RATE_SECONDS = 30.0
@@ -79,7 +79,7 @@ class Goals:
     unset: tuple[TopicPartition, ...]
 
 
-def goals(snapshot: Snapshot, group: str) -> Goals:
+def goals(snapshot: SnapshotTable, group: str) -> Goals:
     """Return the offsets that a group has to read, from its rows in a snapshot.
 
     If the snapshot has no row of the group, the rows without a group are used, as `rewind` makes them. Raises
@@ -88,15 +88,20 @@ def goals(snapshot: Snapshot, group: str) -> Goals:
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
     if not rows:
-        present = some([name for name in snapshot.groups() if name is not None])
-        raise InvalidInput(f"the file has no offsets for group {group!r}; it has {present or 'none'}")
-    Snapshot.of_rows(rows).at_one_moment()
+        present = [name for name in snapshot.groups() if name is not None]
+        found = f"it has {named('group', present)}" if present else "it has no rows"
+        raise InvalidInput(f"the snapshot has no offsets for group {group!r}; {found}: take a snapshot of the group")
+    SnapshotTable.of_rows(rows).at_one_moment()
     silent = [row.topic_partition for row in rows if row.log_end_offset is None]
     if silent:
-        raise InvalidInput(f"the file notes no log end for {some(silent)}; rewind and snapshot write files that do")
+        raise InvalidInput(
+            f"no log end offset for {some(silent)} in the snapshot: use a file that snapshot or rewind wrote"
+        )
     spans = {row.topic_partition: range(row.offset, row.log_end_offset or 0) for row in rows if row.offset is not None}
     if not spans:
-        raise InvalidInput(f"there is nothing to watch of group {group!r}: no partition has an offset to begin with")
+        raise InvalidInput(
+            f"no partition of group {group!r} has an offset in the snapshot: take it again once the group has committed"
+        )
     return Goals(
         spans=spans,
         unset=tuple(row.topic_partition for row in rows if row.offset is None),
@@ -128,11 +133,19 @@ def watch(
         if seen.reached:
             return seen
         if seen.seconds >= timeout:
+            left = counted(seen.total.partitions - seen.total.reached, "partition")
             raise Refused(
-                f"not finished after {timeout:g} s: {counted(seen.total.left, 'record')} left in "
-                f"{counted(seen.total.partitions - seen.total.reached, 'partition')}"
+                f"not finished after {timeout:g} s: {counted(seen.total.left, 'record')} left in {left}"
+                f"{_not_consumed(reader, group, seen)}; run again to go on watching"
             )
         clock.sleep(min(_POLL_SECONDS, timeout - seen.seconds))
+
+
+def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
+    """Return which topics with records left have no member, to be appended to an error; empty if each has one."""
+    consumed = {topic for member in reader.describe_group(group).members for topic in member.topics}
+    idle = [each.topic for each in seen.topics if each.left and each.topic not in consumed]
+    return f"; no member consumes {named('topic', idle)}" if idle else ""
 
 
 @dataclass
@@ -188,7 +201,9 @@ class _Watching:
         topics = {partition.topic for partition in without_bounds}
         gone = topics - self.reader.describe_topics(topics).keys() if topics else set()
         if gone:
-            raise Refused(f"topic {some(gone)} does not exist any more: it can't be reached")
+            raise Refused(
+                f"{named('topic', gone)} deleted during the watch: leave deleted topics out with filter --exclude-topic"
+            )
 
     def _without_records(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
         """Return partitions whose offset in ``positions`` has not moved, and whose span has no record from there on."""
@@ -209,7 +224,7 @@ class _Watching:
         try:
             found = self.reader.first_records(looked_into)
         except NotAuthorized as error:
-            self.remark = f"offsets alone are compared: {error}"
+            self.remark = f"the log is not checked for remaining records: {error}"
             return ()
         return [partition for partition, first in found.items() if first is None]
 

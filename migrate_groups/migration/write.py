@@ -17,7 +17,7 @@ from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import some
+from migrate_groups.text import named
 
 # A request must fit into one batch of __consumer_offsets, which holds 1 MB: 14,000 partitions passed, 15,000 failed
 # (docs/kafka-behaviour.md#altering-offsets). Half of that leaves a margin.
@@ -27,18 +27,18 @@ _BYTES_A_PARTITION = 44
 _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
 Record = Callable[[Execution], None]
-# What the second client reads for each group, or the error that it got.
+# By group, the committed offsets that the second client read, or the error that it got.
 Seen = Mapping[str, CommittedOffsets | Exception]
 
 
 def write(writer: GroupWriter, second: OffsetsReader | None, execution: Execution, record: Record) -> Execution:
     """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
-    ``record`` is called with the execution before the first request, after each round of requests, and after each read
-    back. ``second`` reads back at the same time as the first client; None: only the first client reads back. So that no
-    partition ever lacks a committed offset in all groups at once, a rollback sets the source group's offsets first, and
-    offsets are deleted only after all offsets to be set were read back. A failure of a partition is recorded as its
-    outcome and never raised.
+    record: called with the execution, to save it, before the first request, after each round of requests, and after
+    each read back. second: reads back at the same time as the first client; None: only the first client reads back. So
+    that no partition ever lacks a committed offset in all groups at once, a rollback sets the source group's offsets
+    first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is recorded
+    as its outcome and never raised.
     """
     execution = _read_back(writer, execution)
     record(execution)
@@ -74,7 +74,8 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
     """Yield the entries to send in each round: offsets to set in any number of groups, or to delete in one group.
 
-    A round has at most one request for each group, of up to ``most_bytes``, counted as the broker stores the offsets.
+    The requests of a round are sent at once. There is at most one for each group. most_bytes: the largest size of a
+    request, counted as the broker stores the offsets.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
     to_delete: list[list[Entry]] = []
@@ -126,11 +127,15 @@ def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entr
     others: list[Entry] = []
     for entry, now in _found(reader, entries):
         if isinstance(now, MigrateGroupsError):
-            others.append(replace(entry, error=f"not undone: {now}"))
+            others.append(replace(entry, error=f"not rolled back, because the committed offset can't be read: {now}"))
         elif now in (entry.change.before, entry.change.after, *entry.own):
             still.append(entry)
         else:
-            others.append(entry.refused(f"committed {_offset(now)} during the rollback: stop its consumers"))
+            others.append(
+                entry.refused(
+                    f"another client committed {_offset(now)} during the rollback: stop the group's consumers"
+                )
+            )
     return still, others
 
 
@@ -149,7 +154,7 @@ def _found(
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
-    """Return the turn (0, 1 or 2) in which an entry is written; a turn begins once the previous ones are confirmed.
+    """Return the turn (0, 1 or 2) in which an entry is written. A turn begins once the previous ones are confirmed.
 
     A rollback sets the source group's offsets in turn 0, and the target groups' offsets in turn 1. Other writes set all
     offsets in turn 0. Deletions are in turn 2.
@@ -186,7 +191,9 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
-    return entry.refused(f"read back as {_offset(now)}: another client has committed", sent=True)
+    return entry.refused(
+        f"read back as {_offset(now)}, which another client committed: stop the group's consumers", sent=True
+    )
 
 
 class _SecondReading:
@@ -231,12 +238,14 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
         for entry in of_group:
             seen_there = found.get(entry.change.topic_partition)
             if _comparable(seen_there) != _comparable(entry.change.after):
-                difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka {_offset(seen_there)}"
+                difference = (
+                    f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
+                )
                 # ``sent``, because the first client found the offset in place; the group may have committed since.
                 entries.append(entry.refused(difference, sent=True))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
-        remark = f"group {some(groups)} was confirmed by one client only: {reason}"
+        remark = f"{named('group', groups)} confirmed by one client only: {reason}"
         execution = execution.remarked(remark)
         if execution.options.second_client == "required":
             entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
@@ -256,4 +265,4 @@ def _comparable(committed: CommittedOffset | None) -> tuple[int, int | None] | N
 
 
 def _offset(committed: CommittedOffset | None) -> str:
-    return "nothing" if committed is None else str(committed.offset)
+    return "no offset" if committed is None else str(committed.offset)

@@ -8,9 +8,10 @@ from migrate_groups.model.partitions import PartitionValue
 
 
 class Answer(StrEnum):
-    """A broker's answer for one partition of a request that alters or deletes committed offsets.
+    """Whether a broker has applied a request that alters or deletes a committed offset, or that deletes a group.
 
-    `UNKNOWN`: the broker did not answer, or its error does not tell whether it applied the request.
+    `WRITTEN`: the broker has applied it. `REFUSED`: it has not. `UNKNOWN`: the broker did not answer, or its error does
+    not tell.
     """
 
     WRITTEN = "written"
@@ -19,7 +20,10 @@ class Answer(StrEnum):
 
 
 class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
-    """A broker's answer for one partition. error: Kafka's error or what else went wrong; empty if it was written."""
+    """An `Answer` with its error: for one partition, or for the deletion of a group.
+
+    error: Kafka's name of the error, or what else went wrong; empty if the answer is `WRITTEN`.
+    """
 
     answer: Answer
     error: str = ""

@@ -12,7 +12,8 @@ class Fence:
     """The log end offset of every partition of ``__consumer_offsets`` at a cut-over.
 
     It is read after the source group has stopped, and before its final committed offsets are read. `audit` uses it to
-    tell commits before the cut-over from later ones. ends: by partition number; None: the partition had no leader.
+    tell commits before the cut-over from later ones. ends: log end offset by partition number; None: the partition had
+    no leader.
     """
 
     cluster_id: str

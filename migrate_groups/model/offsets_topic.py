@@ -26,17 +26,21 @@ class LogRecord(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """A batch of records of ``__consumer_offsets``, in log order; positions: by partition, the next offset to read."""
+    """One of the pieces in which ``__consumer_offsets`` is read, one after the other.
+
+    records: those of one partition are in the order of its log. positions: by partition number, the offset at which
+    the next piece starts.
+    """
 
     records: list[LogRecord]
     positions: Mapping[int, int]
 
 
 def log_partition(group: str, partitions: int) -> int:
-    """Return the partition of ``__consumer_offsets`` that holds a group's commits. partitions: how many the topic has.
+    """Return the number of the partition of ``__consumer_offsets`` that holds a group's commits.
 
-    It is ``Utils.abs(group.hashCode()) % partitions``. Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the
-    smallest int is 0.
+    partitions: how many partitions the topic has. The result is ``Utils.abs(group.hashCode()) % partitions``, as in
+    Kafka. Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the smallest int is 0.
     """
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0

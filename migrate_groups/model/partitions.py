@@ -33,8 +33,9 @@ class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
 class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     """A group's committed offset for a partition: the offset of the next record to read, never negative.
 
-    "No committed offset" is None in place of this, never -1. If -1 were written, which kafka-python does without
-    complaint, the group would apply auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
+    leader_epoch: None if it was committed without one. If a group has no committed offset, None stands in place of this
+    object, and never the offset -1. kafka-python would write -1 without complaint, and the group would then apply
+    auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
     """
 
     offset: int
@@ -44,6 +45,13 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.offset < 0:
             raise ValueError(f"a committed offset is never negative: {self.offset}")
+
+
+class LeaderEpoch(PartitionValue, frozen=True, order=True):
+    """A partition and one of its leader epochs: a number that grows each time a leader is elected (KIP-101)."""
+
+    partition: TopicPartition
+    epoch: int
 
 
 class LogRange(PartitionValue, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ class TopicDescription:
     """A topic as brokers describe it.
 
     topic_id: changes if the topic is deleted and created again with the same name (KIP-516); None before Kafka 2.8.
-    permitted: the operations that this principal may do on it (KIP-430); None where the brokers don't return them.
+    partitions: their numbers. permitted: the operations that this principal may perform on the topic (KIP-430); None if
+    the brokers don't return them.
     """
 
     topic: str

@@ -14,10 +14,10 @@ from migrate_groups.planning.wanted import Origin, Wanted, absent
 class Decision(PartitionValue, frozen=True, kw_only=True):
     """The committed offset that a target group is to get for a partition, and why.
 
-    wanted: the partition, with the source group's committed offset. before: the target group's committed offset now.
-    after: the offset that it is to get; None: nothing is written. raised_from: the wanted offset if it is below the log
-    start offset, which ``after`` then is. stays: the target group keeps ``before``, because ``after`` is lower and the
-    option ``on_existing`` is ``forward``.
+    wanted: the partition, with the source group's committed offset. before: the target group's committed offset now;
+    None if it has none. after: the offset that it is to get; None: nothing is written. raised_from: the wanted offset,
+    if it is below the log start offset and ``after`` is the log start offset instead; else None. stays: the target
+    group keeps ``before``, because ``after`` is lower and the option ``on_existing`` is ``forward``.
     """
 
     wanted: Wanted
@@ -46,9 +46,9 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
     """Return which committed offset each target group gets for each wanted partition, and why.
 
-    Partitions of the same topics that ``wanted`` lacks are included (`absent`). If the source group has no committed
-    offset, ``options.uncommitted`` decides. If ``options.on_existing`` is ``forward``, a target group keeps a committed
-    offset that is higher than the wanted one.
+    Partitions of the same topics that ``wanted`` lacks are included, without a committed offset. If the source group
+    has no committed offset, ``options.uncommitted`` decides. If ``options.on_existing`` is ``forward``, a target group
+    keeps a committed offset that is higher than the wanted one.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 

@@ -40,11 +40,11 @@ def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *
 
 def _target(approved: Change, now: Change | None) -> list[str]:
     if now is None:
-        return ["nothing would be written any more"]
+        return ["no offset would be written now"]
     if now.before != approved.before:
-        return [f"target {_offset(approved.before)} → {_offset(now.before)}"]
+        return [f"target group: {_offset(approved.before)} → {_offset(now.before)}"]
     if now.after != approved.after:
-        return [f"to be written {_offset(approved.after)} → {_offset(now.after)}"]
+        return [f"offset to write: {_offset(approved.after)} → {_offset(now.after)}"]
     return []
 
 
@@ -53,7 +53,7 @@ def _source(wanted: Wanted, group: str, survey: Survey, options: WriteOptions) -
     expired = committed is None and options.vanished == "restore"
     if expired or (committed and committed.offset) == wanted.offset:
         return []
-    return [f"source {group} {_offset(wanted.committed)} → {_offset(committed)}"]
+    return [f"source group {group}: {_offset(wanted.committed)} → {_offset(committed)}"]
 
 
 def _out_of_range(change: Change, survey: Survey) -> list[str]:
@@ -61,14 +61,14 @@ def _out_of_range(change: Change, survey: Survey) -> list[str]:
         return []
     bounds = survey.bounds.get(change.topic_partition)
     if bounds is None:
-        return ["its log is gone, or has no leader"]
+        return ["the partition was deleted or has no leader"]
     offset = change.after.offset
     if offset < bounds.start:
         return [
-            f"{offset} is below the log start offset {bounds.start}: {counted(bounds.start - offset, 'record')} gone"
+            f"{offset} is below the log start offset {bounds.start}: {counted(bounds.start - offset, 'record')} deleted"
         ]
     return [f"{offset} is beyond the log end offset {bounds.end}"] if offset > bounds.end else []
 
 
 def _offset(committed: CommittedOffset | None) -> str:
-    return "nothing" if committed is None else str(committed.offset)
+    return "no offset" if committed is None else str(committed.offset)

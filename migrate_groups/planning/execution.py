@@ -23,9 +23,9 @@ Order = tuple[str, str, int]
 class Outcome(StrEnum):
     """The outcome of one change of a committed offset.
 
-    confirmed: written, and read back as asked for. unchanged: the offset was in place before. refused: the broker
-    refused it, another client has committed since, or the two clients read different offsets. unknown: no answer, so
-    that the offset may be in place. not attempted: no request was recorded.
+    confirmed: written, and read back as planned. unchanged: the offset was in place before. refused: the broker refused
+    it, another client has committed since, or the two clients read different offsets. unknown: no answer, so that the
+    offset may be in place. not attempted: no request was recorded.
     """
 
     CONFIRMED = "confirmed"
@@ -36,11 +36,12 @@ class Outcome(StrEnum):
 
 
 class Entry(PartitionValue, frozen=True, kw_only=True):
-    """One change of a write, with its outcome. ``change.before`` is the pre-image, which a rollback restores.
+    """The change of one partition's committed offset in a write, with its outcome.
 
-    attempts: how often the write was sent. error: why it failed; empty if it did not. own: offsets that interrupted
-    earlier runs of this migration wrote, or may have written, and the offset of this run if it was refused but may have
-    been in place. If the group has one of them, no other client has committed.
+    ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
+    how often the write was sent. error: why it failed; empty if it did not. own: offsets that interrupted earlier runs
+    of this migration wrote, or may have written, and the offset of this run if it was refused but may have been in
+    place. If the group has one of them, no other client has committed.
     """
 
     change: Change
@@ -58,17 +59,18 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     def written(self) -> tuple[CommittedOffset | None, ...]:
         """The offsets that this run and the runs that it resumes wrote to the partition, or may have written.
 
-        They include ``change.after`` of an entry that is ``not attempted``, because the run may have been killed before
-        it recorded the broker's answer.
+        None: the offset was deleted. An entry with the outcome ``not attempted`` counts as perhaps written, because the
+        run may have been killed after it sent the request and before it recorded the broker's answer.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
             return self.own
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry with outcome ``refused``.
+        """Return the entry with outcome ``refused``. error: why.
 
-        With ``sent`` its new offset may have been in place for a moment, so the returned entry has it in ``own``.
+        sent: whether the new offset was sent, and may have been in place for a moment. If so, the returned entry has it
+        in ``own``.
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
@@ -119,18 +121,19 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return the execution as one that resumes an interrupted run, whose entries are ``earlier``.
+        """Return the execution as one that resumes an interrupted run. earlier: that run's entries, by partition.
 
-        A partition keeps the earlier pre-image if its committed offset is still that, or is an offset that the earlier
-        run may have written. Any other offset is another client's commit, and is the new pre-image. An offset that the
-        earlier run has put in place is ``unknown`` until it is read back, and is not written again.
+        The pre-image of a partition, which a rollback restores, stays that of the earlier run if the committed offset
+        is still the same, or is one that the earlier run may have written. Any other offset is another client's commit,
+        and is the new pre-image. An offset that the earlier run has put in place is ``unknown`` until it is read back,
+        and is not written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
         """Return, by target group and topic, the source groups that hand the topic over.
 
-        A partition that was added to the topic during the run names no source group itself.
+        They are looked up by topic, because the entry of a partition that was added during the run has no source group.
         """
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
@@ -152,7 +155,7 @@ class Execution:
         )
 
     def updated(self, entries: Iterable[Entry]) -> Execution:
-        """Return the execution with these entries instead of its own entries for the same partitions."""
+        """Return the execution with these entries in place of those for the same partitions."""
         new = {entry.change.order: entry for entry in entries}
         if not new:
             return self
@@ -185,13 +188,13 @@ class Execution:
 
     @property
     def wrote_nothing(self) -> bool:
-        """Whether this migration wrote nothing, because every offset was in place before."""
+        """Whether every offset was in place before this execution, and before the interrupted runs that it resumes."""
         return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
 
 
 def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
     if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
-        return entry  # another client has committed: its commit is the pre-image
+        return entry  # another client has committed, or the partition is new: its current offset is the pre-image
     change = structs.replace(entry.change, before=earlier.change.before)
     own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
     if entry.outcome is not Outcome.UNCHANGED:

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from msgspec import structs
 
+from migrate_groups.planning.options import in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
@@ -27,31 +28,32 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
         differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
     chosen = asdict(now.options)
     differences += [
-        f"option {name} was {value}, is {chosen[name]}"
+        f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"
         for name, value in asdict(approved.options).items()
         if value != chosen[name]
     ]
     before, after = _moves(approved), _moves(now)
     for key in sorted(before.keys() | after.keys()):
         source, group, topic = key
-        move = f"topic {topic} from {source or 'nowhere'} to {group}"
+        move = f"topic {topic} from {source or 'no source group'} to {group}"
         gone, added = before.get(key, set()) - after.get(key, set()), after.get(key, set()) - before.get(key, set())
         if key not in before:
             differences.append(f"{move} is new")
         elif key not in after:
-            differences.append(f"{move} is not moved now")
+            differences.append(f"{move} is missing now")
         else:
             differences += [f"{move}: partition {number} is new" for number in sorted(added)]
-            differences += [f"{move}: partition {number} is not moved now" for number in sorted(gone)]
+            differences += [f"{move}: partition {number} is missing now" for number in sorted(gone)]
     return differences
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Return how the intent of a plan differs from that of the run that it is to resume; see `intent_differences`.
+    """Return how the intent of a plan differs from that of the run that it is to resume, one message a difference.
 
-    These are no differences: a partition that was added to one of the run's topics since, even if the source group has
-    committed an offset for it; and a partition that was rolled back or handed back, and is now moved again. The list is
-    empty if the receipt has no hand-over to resume.
+    Compared are the cluster, the options, and the moves of topic partitions from group to group. These are no
+    differences: a partition that was added to one of the run's topics since, even if the source group has committed an
+    offset for it; and a partition that was rolled back or handed back, and is now moved again. The list is empty if the
+    receipt has no hand-over to resume.
     """
     execution = receipt.hand_over
     if execution is None:

@@ -51,7 +51,7 @@ class WriteOptions:
         for name in ("settle", "guard"):
             seconds = float(getattr(self, name))
             if not 0 <= seconds < math.inf:
-                raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds")
+                raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds, 0 or more")
             # A float, so that 10 and 10.0 have the same intent hash.
             object.__setattr__(self, name, seconds)
         _one_of("uncommitted", self.uncommitted, Uncommitted)
@@ -59,6 +59,11 @@ class WriteOptions:
         _one_of("out_of_range", self.out_of_range, OutOfRange)
         _one_of("vanished", self.vanished, Vanished)
         _one_of("second_client", self.second_client, SecondClientMode)
+
+
+def in_words(value: object) -> str:
+    """Return the value of an option as users write it: seconds as ``30s``."""
+    return f"{value:g}s" if isinstance(value, float) else str(value)
 
 
 def _one_of(name: str, value: str, choices: Any) -> None:

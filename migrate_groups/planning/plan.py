@@ -13,7 +13,7 @@ from msgspec import structs
 
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.text import counted, some
+from migrate_groups.text import some
 
 
 class Action(StrEnum):
@@ -121,7 +121,7 @@ class Check:
         """Return a check that refuses with ``complaint`` if anything was ``found``, or else passes with ``fine``."""
         if not found:
             return Check.passed(name, fine)
-        return Check.refused(name, f"{counted(len(found), 'case')}: {some(found, 3)}: {complaint}")
+        return Check.refused(name, f"{some(found, 3)}: {complaint}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +163,9 @@ class Plan:
         return tuple(check for check in self.checks if check.verdict in forbidding)
 
     def provisional(self, names: Collection[str]) -> Plan:
-        """Return the plan with verdict ``pending`` instead of ``refuse`` for the checks of these names.
+        """Return the plan with verdict ``pending`` instead of ``refuse`` for the checks with these names.
 
-        It is for a plan that is shown while groups still run, and is made again once they have stopped.
+        Used for a plan that is shown while groups still run, and is made again once they have stopped.
         """
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)

@@ -20,11 +20,12 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What the record of a run says about one partition of a target group.
+    """The history of one partition in the record of a run: what its executions (the writes) have done with it.
 
-    state: what the executions did with the partition, such as handed over. entry: its entry in the last hand-over that
-    included the partition. sources: the source groups of its topic. execution: the number of the execution that set the
-    state. left: the target group's committed offset when it was handed back.
+    The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done, such as
+    handed over. entry: its entry in the last hand-over or deletion that included the partition. sources: the source
+    groups of its topic. execution: the number of the execution that set the state. left: the target group's committed
+    offset when it was handed back; None if it was not handed back, or had none.
     """
 
     state: State
@@ -44,18 +45,58 @@ class Lane:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The executions of a run, oldest first, and the state that they give each partition."""
+    """The record of a run: its executions, oldest first. Each execution is one write to the cluster.
+
+    The state of each partition follows from the executions, and decides what a further command may do.
+    """
 
     executions: tuple[Execution, ...] = ()
 
     @cached_property
     def lanes(self) -> Mapping[Order, Lane]:
-        """The state of each partition of the target groups after all executions, by group, topic and partition."""
+        """The state and history of each partition after all executions, by group, topic and partition.
+
+        The group is a target group of the run, or the group from which offsets were deleted without a hand-over.
+        """
         lanes: dict[Order, Lane] = {}
+        has_handed_over = False
         for execution in self.executions:
-            fold = _fold_hand_over if execution.verb is Verb.HAND_OVER else _fold_way_back
-            fold(lanes, execution)
+            has_handed_over |= execution.verb is Verb.HAND_OVER
+            if execution.verb is Verb.HAND_OVER:
+                _fold_hand_over(lanes, execution)
+            elif execution.verb is Verb.DELETE_OFFSETS and not has_handed_over:
+                _fold_deletion(lanes, execution)
+            else:
+                _fold_way_back(lanes, execution)
         return lanes
+
+    @property
+    def is_of_deletion(self) -> bool:
+        """Whether this is the record of `delete-offsets --group`, which deletes offsets without a hand-over."""
+        verbs = {execution.verb for execution in self.executions}
+        return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
+
+    def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
+        """Return the execution that a rollback undoes, and the partitions that it looks at.
+
+        It is the last hand-over, with all partitions that are not undone yet. Without a hand-over it is the last
+        deletion that is not undone yet, with its partitions; so rollbacks undo deletions one after the other, the last
+        one first. None if the receipt contains no such execution.
+        """
+        left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
+        if not self.is_of_deletion:
+            return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None), left
+        deletions = [each for each in reversed(self.executions) if each.verb is Verb.DELETE_OFFSETS]
+        for execution in deletions:
+            entries = {entry.change.order: entry for entry in execution.entries}
+            if of_it := {order: lane for order, lane in left.items() if entries.get(order) == lane.entry}:
+                return execution, of_it
+        return deletions[0], {}
+
+    @property
+    def deleted(self) -> tuple[Change, ...]:
+        """The deletions of `delete-offsets --group` that no rollback has undone yet."""
+        return tuple(lane.entry.change for lane in self.lanes.values() if lane.state is State.DELETED)
 
     @cached_property
     def hand_over(self) -> Execution | None:
@@ -79,18 +120,18 @@ class Receipt:
         """Return the hand-over that `reconcile` and `audit` judge.
 
         Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished; `Refused` if
-        nothing was handed over, or if any partition was rolled back or handed back.
+        nothing was handed over, or if any partition was rolled back, handed back, or only deleted.
         """
         states = _by_state(self.lanes)
-        for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING):
+        for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
             if places := states.get(state):
-                raise Undetermined(f"nothing to judge yet: {some(places)}: {advice(state)}")
-        for state in (State.UNDONE, State.HANDED_BACK):
+                raise Undetermined(f"no verdict yet: {some(places)}: {advice(state)}")
+        for state in (State.UNDONE, State.HANDED_BACK, State.DELETED, State.RESTORED):
             if places := states.get(state):
-                raise Refused(f"nothing to judge: {some(places)}: {advice(state)}")
+                raise Refused(f"no hand-over to judge: {some(places)}: {advice(state)}")
         judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
         if not judged:
-            raise Refused("nothing to judge: this run wrote nothing")
+            raise Refused("no hand-over to judge: this run wrote nothing")
         last = max(execution.number for execution in self.executions if execution.verb is Verb.HAND_OVER)
         judged |= {order: lane for order, lane in self.lanes.items() if lane.execution == last}
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
@@ -106,13 +147,16 @@ class Receipt:
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
-        """Return the execution of a plan before its first request, with the pre-images of the one that it resumes.
+        """Return the execution of a plan before its first request is sent.
 
         If the last execution has the same verb and can be resumed, the result has its number, and replaces it in the
-        receipt. In all other cases the result has a new number.
+        receipt. In all other cases the result has a new number. A hand-over can always be resumed; another execution,
+        only if it has failed entries. The result keeps the pre-images of what it resumes: the committed offsets from
+        before that run, which a rollback restores.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
-        resumed = self.executions[-1] if self.executions and self.executions[-1].verb is verb else None
+        last = self.executions[-1] if self.executions else None
+        resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
@@ -133,10 +177,10 @@ class Receipt:
         return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
-        """Return, for each partition of a target group, the committed offsets that are no other client's commits.
+        """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
-        They are the offsets that this run wrote, or may have written. For a partition that was handed back, it is the
-        target group's committed offset at the hand-back.
+        No other client has committed them: they are the offsets that this run wrote, or may have written. For a
+        partition that was handed back, it is the target group's committed offset at the hand-back.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
@@ -188,6 +232,16 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
         lanes[change.order] = Lane(state=state, entry=entry, sources=sources, execution=execution.number)
 
 
+def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
+    for entry in execution.entries:
+        # A refused partition still has its offset, unless that may have been deleted for a moment.
+        if entry.outcome is Outcome.REFUSED and not entry.own:
+            continue
+        is_open = entry.outcome in (Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED)
+        state = State.DELETING if is_open else State.DELETED
+        lanes[entry.change.order] = Lane(state=state, entry=entry, sources=frozenset(), execution=execution.number)
+
+
 def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
     of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
     for order in lanes:
@@ -203,15 +257,18 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
             lanes[order] = replace(lane, state=state, execution=execution.number, left=change.source_committed)
             continue
         for order in of_partition[change.topic, change.partition]:
-            if _is_about(change, execution.verb, order, lanes[order]):
-                lanes[order] = replace(lanes[order], state=state, execution=execution.number)
+            lane = lanes[order]
+            if _is_about(change, execution.verb, order, lane):
+                is_restored = state is State.UNDONE and lane.entry.change.after is None
+                reached = State.RESTORED if is_restored else state
+                lanes[order] = replace(lane, state=reached, execution=execution.number)
 
 
 def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
     """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
 
-    `rollback` may also set an offset of the source group, if it has expired. Such a change is about the source group,
-    and has the target group as its ``source_group``.
+    A `rollback` may also restore a committed offset that has expired in the source group. Such a change does not
+    concern the target group: its ``group`` is the source group, and its ``source_group`` the target group.
     """
     if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
         return False

@@ -1,8 +1,8 @@
 """The state machine of a run: what a hand-over, rollback, hand-back or delete-offsets may do with a partition.
 
 The receipt records the executions. `migrate_groups.planning.receipt` turns them into one state for each partition of a
-target group. The state can only forbid a write: if it allows one, the brokers' current state must fit too. The table is
-in docs/runs.md.
+target group, or of the group from which `delete-offsets --group` deletes offsets. The state can only forbid a write: if
+it allows one, the brokers' current state must fit too. The table is in docs/runs.md.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import StrEnum
 class Verb(StrEnum):
     """The kind of a write.
 
-    hand-over: write the source group's offsets to the target groups. rollback: undo this before the target groups run.
+    hand-over: write the source group's offsets to the target groups. rollback: undo it before the target groups run.
     hand-back: move the source group forward to the target groups' offsets. delete-offsets: delete the offsets of the
-    moved topics from the source group.
+    moved topics from the source group, or, without a hand-over, of any topics from a group.
     """
 
     HAND_OVER = "hand-over"
@@ -25,10 +25,11 @@ class Verb(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a target group's partition in the record of a run.
+    """The state of a group's partition in the record of a run.
 
     A state in -ing means that a write has begun, and its outcome for the partition is not known yet. undone: rolled
-    back. cleaned: the offset was deleted from the source group.
+    back. cleaned: the offset was deleted from the source group of a hand-over. deleted: it was deleted without a
+    hand-over. restored: this deletion was rolled back.
     """
 
     NEW = "new"
@@ -40,13 +41,17 @@ class State(StrEnum):
     HANDED_BACK = "handed back"
     CLEANING = "cleaning"
     CLEANED = "cleaned"
+    DELETING = "deleting"
+    DELETED = "deleted"
+    RESTORED = "restored"
 
 
 class Step(StrEnum):
     """What a verb (hand-over, rollback, …) does with a partition in a given state; the table is in docs/runs.md.
 
-    start: begin anew. resume: continue an unfinished write of the same verb. undo: roll back an unfinished hand-over.
-    allow: go ahead. no-op: it is done already. skip: nothing was written to it. refuse: forbid the command.
+    start: begin anew. resume: continue an earlier write of the same verb. undo: roll back an unfinished write. allow:
+    go ahead. no-op: do nothing, because it is done already. skip: do nothing, because nothing was written. refuse:
+    forbid the command.
     """
 
     START = "start"
@@ -70,6 +75,9 @@ _TABLE: dict[State, tuple[Step, Step, Step, Step]] = {
     State.HANDED_BACK: (Step.START, Step.REFUSE, Step.NO_OP, Step.REFUSE),
     State.CLEANING: (Step.REFUSE, Step.REFUSE, Step.ALLOW, Step.RESUME),
     State.CLEANED: (Step.REFUSE, Step.REFUSE, Step.ALLOW, Step.NO_OP),
+    State.DELETING: (Step.REFUSE, Step.UNDO, Step.REFUSE, Step.RESUME),
+    State.DELETED: (Step.REFUSE, Step.ALLOW, Step.REFUSE, Step.START),
+    State.RESTORED: (Step.REFUSE, Step.NO_OP, Step.REFUSE, Step.START),
 }
 _OPEN = {
     Verb.HAND_OVER: State.WRITING,
@@ -83,7 +91,7 @@ _DONE = {
     Verb.HAND_BACK: State.HANDED_BACK,
     Verb.DELETE_OFFSETS: State.CLEANED,
 }
-_UNFINISHED = {state: verb for verb, state in _OPEN.items()}
+_UNFINISHED = {state: verb for verb, state in _OPEN.items()} | {State.DELETING: Verb.DELETE_OFFSETS}
 _COMMANDS = {
     Verb.HAND_OVER: "migrate or apply",
     Verb.ROLLBACK: "rollback",
@@ -101,19 +109,24 @@ def step(state: State, verb: Verb) -> Step:
 
 
 def after(verb: Verb, *, settled: bool) -> State:
-    """Return a partition's state after a write of this verb; ``settled``: its outcome is confirmed or unchanged."""
+    """Return a partition's state after a write of this verb.
+
+    settled: the outcome is confirmed or unchanged; if not, the state is one in -ing, such as writing.
+    """
     return (_DONE if settled else _OPEN)[verb]
 
 
 def advice(state: State) -> str:
-    """Return why a verb refuses a partition in this state, and what to do next."""
+    """Return a text for users: why a command refuses a partition in this state, and what to do next."""
     if state in _UNFINISHED:
         command = _COMMANDS[_UNFINISHED[state]]
         return f"{command} has not finished: run {command} again first"
     return {
         State.NEW: "this run wrote nothing",
-        State.HANDED_OVER: "it was handed over",
-        State.UNDONE: "it was rolled back: to move it again, migrate again",
-        State.HANDED_BACK: "it was handed back: to move it again, migrate again",
-        State.CLEANED: "its offsets were deleted from the source group: hand-back sets them again",
+        State.HANDED_OVER: "handed over already",
+        State.UNDONE: "rolled back already: to hand over again, run migrate or apply again",
+        State.HANDED_BACK: "handed back already: to hand over again, run migrate or apply again",
+        State.CLEANED: "the source group's offsets were deleted: run hand-back to set them again",
+        State.DELETED: "deleted by delete-offsets --group: name another receipt",
+        State.RESTORED: "deleted by delete-offsets --group and restored by rollback: name another receipt",
     }[state]

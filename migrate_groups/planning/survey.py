@@ -1,4 +1,4 @@
-"""The facts that checks judge: the state of the cluster, as far as a write involves it, read at one moment."""
+"""The facts that checks judge: what was read from the cluster of the groups, topics and partitions of a write."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class ClusterFacts:
 
     principal: the user of this client. permissions: the operations that it may do on each group and topic involved;
     None if the brokers don't return them. topic_names: all topics that it may describe. offsets_retention: the broker's
-    ``offsets.retention.minutes``; None if it can't be read.
+    ``offsets.retention.minutes``; None if it can't be read. second_client_lacks: why the second client can't log in.
     """
 
     principal: str
     permissions: Mapping[Resource, frozenset[Operation] | None]
     topic_names: frozenset[str]
     offsets_retention: timedelta | None
+    second_client_lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class Survey:
 
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
     group by partition; None: no committed offset; empty for a group that does not exist. topics: the topics that exist.
-    bounds: the log start and log end offsets of the partitions that exist and have a leader.
+    bounds: the log start and log end offsets of the partitions that exist and have a leader. cut: wanted offsets below
+    which an election has replaced records, each with the offset of the first record that was replaced.
     """
 
     cluster_id: str
@@ -41,4 +43,5 @@ class Survey:
     committed: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
     topics: Mapping[str, TopicDescription]
     bounds: Mapping[TopicPartition, LogRange]
+    cut: Mapping[tuple[TopicPartition, CommittedOffset], int]
     cluster_facts: ClusterFacts

@@ -12,7 +12,7 @@ from migrate_groups.snapshots.snapshot import Row
 
 
 class Origin(StrEnum):
-    """The origin of the offset that a target group is to start at."""
+    """Where the offset comes from that a target group is to start at in a partition."""
 
     COMMITTED = "committed"
     """The source group's committed offset, or the offset in the file."""
@@ -63,7 +63,7 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
 
 def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
-    """Return the partition and offset of each snapshot row as a `Wanted`; rows without a group are left out."""
+    """Return a `Wanted` for each snapshot row that has a group, which is the target group."""
     return [
         Wanted(
             group=row.group,
@@ -81,7 +81,10 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 
 
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
-    """Return the partitions that the cluster has and ``wanted`` lacks, of all topics that a source group hands over."""
+    """Return the partitions that ``wanted`` lacks, of all topics that a source group hands over.
+
+    Each is returned for each target group of its topic, without a committed offset and with the origin ``ABSENT``.
+    """
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:
         present[each.group, each.topic][each.partition] = each

@@ -1,4 +1,7 @@
-"""Make class-data archives (JEP 350), each for one Kafka version and one Java; they about halve Kafka's start time."""
+"""Make class-data archives (JEP 350): files of loaded Java classes, with which Kafka starts in about half the time.
+
+Each archive is for one Kafka version and one Java.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ _PATIENCE_S = 60
 
 
 def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
-    """Return the JVM options that use the archive for this Kafka and Java; make it if missing (some 7 s, once).
+    """Return the JVM options with which Kafka starts from its class-data archive, in about half the time.
 
-    Return no options if the archive can't be made, because Kafka also starts without it.
+    A missing archive is made first (some 7 s, once for this Kafka and this Java). If it can't be made, no options are
+    returned, because Kafka also starts without it.
     """
     archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
     try:
@@ -37,13 +41,16 @@ def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
 
 
 def _key(kafka: KafkaJars, java: Java) -> str:
-    """Return a hash of all that an archive depends on; the JVM refuses an archive whose jars have changed."""
+    """Return a hash for an archive's file name: of the Java build, the JVM options, and the jars as last modified.
+
+    Another Java, option or jar gives another file name, because the JVM refuses an archive whose jars have changed.
+    """
     jars = [f"{jar} {jar.stat().st_mtime_ns}" for jar in kafka.jars]
     return hashlib.sha256("\n".join([java.build, *JVM_OPTIONS, *jars]).encode()).hexdigest()[:12]
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Start and stop a Kafka, whose JVM writes the archive when it exits. If it writes none, leave an empty file."""
+    """Start and stop a Kafka, whose JVM writes the archive when it exits; make an empty file if the JVM writes none."""
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
     with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:

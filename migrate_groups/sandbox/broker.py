@@ -21,7 +21,8 @@ from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run
 class Sandbox:
     """A Kafka cluster on this machine: one broker, or several, each of which can be made to fail.
 
-    tool_command: the start of a command that runs one of Kafka's tools: Java, its options and the class path.
+    nodes: the brokers, ordered by id. tool_command: the start of a command that runs one of Kafka's tools: Java, its
+    options and the class path.
     """
 
     nodes: tuple[Node, ...]
@@ -69,7 +70,7 @@ class Sandbox:
     def wait(self) -> None:
         """Wait until every broker has ended, then raise ClusterUnavailable. Never return."""
         ends = [node.kept.hear(None) for node in self.nodes]
-        raise ClusterUnavailable(f"Kafka has ended ({ends[-1]})")
+        raise ClusterUnavailable(f"Kafka has ended ({ends[-1]}): run the command again")
 
 
 @contextmanager

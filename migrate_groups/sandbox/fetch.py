@@ -37,6 +37,8 @@ class Fetch:
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
         """Return the jars in ``folder``; retrieve them first if some are missing. ``what`` is their name in errors.
 
+        ``retrieve`` puts the jars into a folder, and returns the names of jars that must be there.
+
         A fetch that fails or is killed leaves its files in a folder beside ``folder``, where the next fetch resumes.
         Raises ClusterUnavailable if a download fails, UsageError if the folder can't be written, MissingDependency
         without PySpark, which has Ivy.
@@ -52,7 +54,10 @@ class Fetch:
         return tuple(sorted(folder.glob("*.jar")))
 
     def _fetch(self, folder: Path, what: str, retrieve: Retrieve) -> None:
-        """Retrieve all jars into a new folder beside ``folder``, and rename it once it is complete."""
+        """Call ``retrieve`` with a new folder beside ``folder``, and rename it to ``folder`` once it is complete.
+
+        An incomplete ``folder`` is replaced. Raises ClusterUnavailable if a jar is damaged or missing.
+        """
         work = folder.with_name(f"{folder.name}.partial")
         work.mkdir(exist_ok=True)
         self.report(FetchProgress())
@@ -66,13 +71,17 @@ class Fetch:
 
 
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
-    """Raise ClusterUnavailable if a jar is damaged or missing: a mirror may have returned a web page in its place."""
+    """Raise ClusterUnavailable if a jar in ``folder`` is damaged, or if one of ``wanted`` is missing.
+
+    A mirror may have returned a web page in place of a jar. ``wanted``: names without ``.jar``. ``what``: the name of
+    the jars in the error.
+    """
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
     if damaged or missing:
         raise ClusterUnavailable(
-            f"{what} was not fetched whole (damaged or missing: {', '.join(damaged + missing)}): "
-            f"look at the mirror, and delete {folder.parent}"
+            f"{what} was not fetched completely (damaged or missing: {', '.join(damaged + missing)}): "
+            f"check the mirror, delete {folder.parent}, and try again"
         )
 
 

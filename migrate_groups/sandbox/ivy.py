@@ -71,9 +71,10 @@ class Ivy:
             *["-retrieve", f"{into}/[artifact]-[revision].[ext]", *([] if transitive else ["-notransitive"])],
         )
         if said is not None:
+            module = f"{organisation}:{name}:{revision}"
             raise ClusterUnavailable(
-                f"{organisation}:{name}:{revision} could not be fetched{_why(said)}; "
-                "what has arrived is kept: run this again to resume (behind a firewall, name a mirror)"
+                f"{module} could not be fetched{_why(said, module)}; "
+                "finished downloads are kept: run this again to resume, behind a firewall with --mirror URL"
             )
 
     def _run(self, *arguments: str) -> list[str] | None:
@@ -93,11 +94,16 @@ class Ivy:
         return said if process.returncode else None
 
 
-def _why(said: Iterable[str]) -> str:
-    """Return the modules that Ivy failed to fetch, and the first reason that it gives, for an error message."""
+def _why(said: Iterable[str], asked_for: str) -> str:
+    """Return the modules that Ivy failed to fetch, and the first reason that it gives, for an error message.
+
+    If that is only the module ``asked_for``, and Ivy gives no reason, return the two that are possible.
+    """
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)
-    return (f", for want of {', '.join(failed)}" if failed else "") + (f" ({reason})" if reason else "")
+    if [*failed] == [asked_for] and not reason:
+        return ": no such version, or the repository was not reached"
+    return (f", because of {', '.join(failed)}" if failed else "") + (f" ({reason})" if reason else "")
 
 
 def pyspark_jars() -> list[Path]:
@@ -111,4 +117,4 @@ def _ivy_jar() -> Path:
     for jar in pyspark_jars():
         if jar.name.startswith("ivy-"):
             return jar
-    raise MissingDependency(f"Kafka is fetched with PySpark's Ivy: {INSTALL_SPARK}")
+    raise MissingDependency(f"fetching Kafka needs PySpark, which is not installed: {INSTALL_SPARK}")

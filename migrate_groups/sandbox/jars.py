@@ -19,8 +19,8 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 class KafkaJars:
     """The jars of one version of Kafka.
 
-    ``archives`` is the folder for class-data archives made from these jars. ``jvm_options`` make Kafka log only
-    warnings and errors, to stderr, and nothing to stdout.
+    ``archives`` is the folder for class-data archives: files of these jars' loaded classes, with which Java starts
+    faster. ``jvm_options`` make Kafka log only warnings and errors, to stderr, and nothing to stdout.
     """
 
     version: str
@@ -42,7 +42,9 @@ def user_cache() -> Path:
     try:
         from platformdirs import user_cache_path
     except ImportError:
-        raise MissingDependency(f"the sandbox's cache needs platformdirs: {INSTALL_SPARK}") from None
+        raise MissingDependency(
+            f"the sandbox's cache needs platformdirs, which is not installed: {INSTALL_SPARK}"
+        ) from None
     return user_cache_path("migrate-groups", appauthor=False)
 
 
@@ -56,10 +58,12 @@ def fetch_jars(
 ) -> KafkaJars:
     """Return the jars of a Kafka version from its folder below ``cache``; fetch them first if they are missing.
 
-    Raises UsageError if ``version`` is not a version, and the errors of `Fetch.jars`.
+    mirror: the URL of a Maven repository to use instead of Maven Central. report: called with the progress, only if
+    jars are fetched. Raises UsageError if ``version`` is not a version or the folder can't be written,
+    ClusterUnavailable if a download fails, MissingDependency without PySpark.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise UsageError(f"{version!r} is not a version of Kafka: write one like {DEFAULT_VERSION}")
+        raise UsageError(f"{version!r} is not a version of Kafka: pass a version such as {DEFAULT_VERSION}")
     folder = cache / "kafka" / version
 
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
@@ -79,11 +83,16 @@ def fetch_jars(
 
 
 def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
-    """Return the jars of the unpacked Kafka distribution in ``kafka_home``. Raises UsageError if there is none."""
+    """Return the jars of the unpacked Kafka distribution in ``kafka_home``. Raises UsageError if there is none.
+
+    cache: this user's cache folder, for files that make the distribution start faster.
+    """
     jars = tuple(sorted(kafka_home.absolute().glob("libs/*.jar")))
     versions = [found[1] for jar in jars if (found := re.fullmatch(r"kafka_2\.\d+-(\d[\w.-]*)\.jar", jar.name))]
     if len(versions) != 1:
-        raise UsageError(f"{kafka_home} is no unpacked Kafka distribution: it has no libs/kafka_2.x-VERSION.jar")
+        raise UsageError(
+            f"{kafka_home} has no libs/kafka_2.x-VERSION.jar: pass the folder of an unpacked Kafka distribution"
+        )
     config = kafka_home.absolute() / "config"
     return KafkaJars(
         version=versions[0],

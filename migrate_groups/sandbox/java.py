@@ -40,7 +40,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
     # Java 8 reports its version as 1.8. A line about JAVA_TOOL_OPTIONS may come first.
     version = re.search(r'^\S+ version "(?:1\.)?(\d+)', said, re.MULTILINE)
     if version is None:
-        raise MissingDependency(f"{found} does not say its version: {_HINT}")
+        raise MissingDependency(f"{found} does not print its version: {_HINT}")
     if int(version[1]) < MINIMUM:
-        raise MissingDependency(f"{found} is Java {version[1]}, too old: {_HINT}")
+        raise MissingDependency(f"{found} is Java {version[1]}, which is too old: {_HINT}")
     return Java(executable=Path(found), build=said[version.start() :].strip())

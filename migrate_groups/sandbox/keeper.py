@@ -1,17 +1,19 @@
-"""The keeper: a process that runs a sandbox's Java in a folder, and ends and removes both once its parent has ended.
+"""Run a sandbox's Kafka in a temporary folder; once the parent process has ended, kill Kafka and delete the folder.
 
-It is run by its path in a separate session, so that neither Ctrl-C nor a closed terminal reaches it or Java. It reads
-one line of JSON from stdin, ``{"files": {name: text}, "prepare": command, "serve": command}``. Stdin is a pipe from the
-parent; when it closes, the parent has ended.
+This file is the program of a child process, the keeper. It is started by its path, in a separate session, so that
+neither Ctrl-C nor a closed terminal reaches it or Kafka. It reads one line of JSON from stdin, ``{"files": {name:
+text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent: when it is closed, the parent has ended
+or no longer wants Kafka.
 
-It writes the files into a new temporary folder, and runs the commands there one after the other. In the commands,
-``{folder}`` stands for that folder. It writes a line of JSON to stdout:
+The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``
+formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder. It writes a line of
+JSON to stdout:
 
 - ``{"folder": path, "pid": pid}`` when ``serve`` has been started
 - ``{"exit": code, "log": text}`` when ``prepare`` has failed or ``serve`` has ended. After the end of ``serve``, an
   empty line on stdin starts ``serve`` again.
 
-Imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
+It imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """Waits until a process ends, or until the parent ends or a signal tells this keeper to end."""
+    """Waits for a process or for the parent, until this keeper must end: the parent has ended, or a signal came.
+
+    The signals are SIGTERM, SIGINT and SIGHUP.
+    """
 
     def __init__(self) -> None:
         self._parent = os.getppid()
@@ -47,7 +52,10 @@ class _Watch:
             signal.signal(number, _ignore)
 
     def ended(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait for the end of ``process``, then return True; return False if this keeper must end first."""
+        """Wait until ``process`` ends, and return True.
+
+        Return False at once if this keeper must end before that: stdin was closed, the parent ended, or a signal came.
+        """
         while process.poll() is None:
             # The parent's id is checked, too, because a process that the parent has forked may keep the pipe open.
             ready, _, _ = select.select([0, self._signals], [], [], 1)
@@ -56,8 +64,11 @@ class _Watch:
                 return False
         return True
 
-    def told_to_go_on(self) -> bool:
-        """Wait for an empty line from the parent, then return True; return False if this keeper must end first."""
+    def told_to_restart(self) -> bool:
+        """Wait until the parent writes an empty line to stdin, which asks to start Kafka again, and return True.
+
+        Return False if this keeper must end: stdin was closed, the parent ended, or a signal came.
+        """
         while True:
             ready, _, _ = select.select([0, self._signals], [], [], 1)
             told = set(os.read(self._signals, 64)) - {signal.SIGCHLD} if self._signals in ready else set()
@@ -68,7 +79,7 @@ class _Watch:
 
 
 def main() -> None:
-    """Run the job that the parent sends as JSON on stdin, until the parent ends."""
+    """Run the commands that the parent sends as JSON on stdin, until they fail or the parent ends."""
     watch = _Watch()
     line = sys.stdin.readline()
     if not line:
@@ -92,7 +103,7 @@ def main() -> None:
             if process.returncode != 0 or step == "serve":
                 log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
                 _say(exit=process.returncode, log=log[-50_000:])
-                if step == "prepare" or not watch.told_to_go_on():
+                if step == "prepare" or not watch.told_to_restart():
                     return
             step = "serve"
 
@@ -105,7 +116,10 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _die_with_keeper() -> Callable[[], None] | None:
-    """Return a function by which Linux kills the new process when the keeper ends; None on other systems."""
+    """Return a function for the new process to call, so that Linux kills it when the keeper ends.
+
+    None on other systems, which have no such request.
+    """
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -119,7 +133,7 @@ def _say(**facts: object) -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing, because the byte in the pipe already reports the signal."""
+    """Do nothing, because Python has already written the signal's number to the pipe that `_Watch` reads."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Start a keeper (``keeper.py``: the process that runs and removes a Kafka), read its messages and end it."""
+"""Start Kafka under a keeper (``keeper.py``), a process that kills Kafka and deletes its files when this process ends.
+
+The classes here read the keeper's messages, and end it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The keeper's message that the server has been started in ``folder``, as process ``pid``."""
+    """The message that Kafka has been started in ``folder``, as process ``pid``. It may not answer clients yet."""
 
     folder: Path
     pid: int
@@ -29,14 +32,18 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The message that Java has ended; ``log`` is the end of its log. ``exit_code`` None: the keeper was killed."""
+    """The message that Kafka has ended, or that its storage could not be formatted.
+
+    log: the end of Kafka's log. exit_code: that of Java; None if the process that ran Java (the keeper) was killed.
+    """
 
     exit_code: int | None
     log: str
 
     def __str__(self) -> str:
-        """Return the exit code and the end of the log on one line."""
-        return f"exit code {self.exit_code}; {end_of_log(self.log)}"
+        """Return the exit code, or ``killed``, and the end of the log on one line."""
+        code = "killed" if self.exit_code is None else f"exit code {self.exit_code}"
+        return f"{code}; {end_of_log(self.log)}"
 
 
 def end_of_log(log: str) -> str:
@@ -47,7 +54,10 @@ def end_of_log(log: str) -> str:
 
 
 class KeptServer:
-    """A server that a keeper runs. `hear` returns each message of the keeper once."""
+    """A Kafka that a keeper runs: a child process, which kills Kafka and deletes its files when this process ends.
+
+    `hear` returns each message of the keeper once.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -61,13 +71,16 @@ class KeptServer:
 
     @property
     def server_pid(self) -> int:
-        """The process id of the server that was started last. Raises ProcessLookupError before the first start."""
+        """The process id of the Kafka that was started last. Raises ProcessLookupError before the first start."""
         if self._server is None:
             raise ProcessLookupError("the server was not started yet")
         return self._server
 
     def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
-        """Return the keeper's next message, or None if none comes within ``timeout`` seconds (None: wait forever)."""
+        """Return the keeper's next message: Kafka was started, or it has ended.
+
+        None if no message comes within ``timeout`` seconds. With ``timeout`` None it waits forever.
+        """
         said = self._process.stdout
         if said is None or not select.select([said], [], [], timeout)[0]:
             return None
@@ -78,7 +91,7 @@ class KeptServer:
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Start the server once more, in the same folder, after it has ended. The next `hear` returns the outcome."""
+        """Start Kafka once more, in the same folder, after it has ended. The next `hear` returns the outcome."""
         self._send("\n")
 
     def _send(self, line: str) -> None:
@@ -88,7 +101,7 @@ class KeptServer:
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
-        """End the keeper and its server, and return once both have ended and their folder is removed."""
+        """End Kafka and its keeper, and return once both have ended and their folder is deleted."""
         self._process.communicate()
         if self._folder:  # a keeper that was killed leaves it behind
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -96,7 +109,11 @@ class KeptServer:
 
 @contextmanager
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
-    """Run ``prepare``, then ``serve``, in a new folder with ``files``; end both when the block ends."""
+    """Run the command ``prepare``, then the command ``serve``, in a new temporary folder, during a ``with`` block.
+
+    Yields at once; `KeptServer.hear` waits for the start. When the block ends, the command is killed and the folder is
+    deleted. files: the text of each file to write into the folder first, by name.
+    """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],
         stdin=subprocess.PIPE,

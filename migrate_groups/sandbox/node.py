@@ -37,8 +37,10 @@ class PortTaken(ClusterUnavailable):
 class Node:
     """A Kafka process; ``node_id`` is its ``node.id``, ``folder`` has its data and log.
 
-    ``bootstrap_servers`` is the address of its PLAINTEXT listener; ``listeners`` has the other addresses, by listener.
-    `kill`, `stop` and `hang` make it fail. `start` and `go_on` bring it back with the same ports and data.
+    ``bootstrap_servers`` is the address of its PLAINTEXT listener; ``listeners`` has the addresses of the other
+    listeners, by name. ``kept`` runs the process.
+    `kill`, `stop` and `hang` make it fail. `start`, after `kill` or `stop`, and `go_on`, after `hang`, bring it back
+    with the same ports and data.
     """
 
     node_id: int
@@ -50,7 +52,7 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The process id of the Java that was started last."""
+        """The id of Kafka's process (Java): after a restart, that of the new one."""
         return self.kept.server_pid
 
     def kill(self) -> None:
@@ -98,7 +100,7 @@ class Node:
     def _await_end(self) -> None:
         end = self.kept.hear(_SECONDS_TO_END)
         if not isinstance(end, Ended):
-            raise ClusterUnavailable(f"Kafka, process {self.pid}, has not ended")
+            raise ClusterUnavailable(f"Kafka has not ended: stop process {self.pid}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,10 @@ class Setup:
 
 @contextmanager
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Format and start a cluster of one broker for the length of a ``with`` block, as `run_nodes` does."""
+    """Format and start a cluster of one broker, and yield it once it answers; kill and remove it after the block.
+
+    timeout: the seconds within which it must answer. serve_options: JVM options for the broker.
+    """
     with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
 
@@ -188,14 +193,18 @@ def run_nodes(
 
 
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
-    """Wait until Kafka's storage is formatted, and return its folder. Raises ClusterUnavailable."""
+    """Wait until Kafka's storage is formatted, and return its folder.
+
+    Raises ClusterUnavailable if that fails, or is not done by ``deadline``. ``timeout`` is for the message: the seconds
+    from the start to the deadline.
+    """
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):
             return folder
         case Ended() as end:
             raise ClusterUnavailable(f"Kafka's storage could not be formatted ({end})")
         case None:
-            raise ClusterUnavailable(f"Kafka's storage was not formatted within {timeout:g} s")
+            raise ClusterUnavailable(f"Kafka's storage was not formatted within {timeout:g} s: try again")
 
 
 def _free_ports(count: int) -> list[int]:
@@ -222,13 +231,15 @@ def _await_answer(node: Node, deadline: float) -> None:
                 _ask(node)
     except RetryError as error:
         log = (node.folder / LOG).read_text(encoding="utf-8", errors="replace")
-        raise ClusterUnavailable(f"Kafka was started and gave no answer ({end_of_log(log)})") from error
+        raise ClusterUnavailable(
+            f"Kafka was started but did not answer in time ({end_of_log(log)}): try again"
+        ) from error
 
 
 def _check_alive(kept: KeptServer) -> None:
     match kept.hear(0):
         case Ended(log=log) as end if "Address already in use" in log:
-            raise PortTaken(f"Kafka found its port taken ({end})")
+            raise PortTaken(f"another process uses Kafka's port ({end}): try again")
         case Ended() as end:
             raise ClusterUnavailable(f"Kafka did not start ({end})")
 

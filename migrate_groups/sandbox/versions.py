@@ -1,4 +1,5 @@
-"""The Kafka version that the sandbox fetches by default."""
+"""The Kafka versions that this project is tested on, and the one that the sandbox fetches by default."""
 
-DEFAULT_VERSION = "4.1.0"
+VERSIONS = ("2.8.2", "3.9.1", "4.1.1", "4.2.1", "4.3.0")
+DEFAULT_VERSION = VERSIONS[-1]
 DOWNLOAD_MB = 43  # all jars together; other versions have about the same size

@@ -1,23 +1,75 @@
-"""The result of an audit of the log of ``__consumer_offsets``, on a terminal and as JSON values."""
+"""The result of an audit of the log of ``__consumer_offsets``, on a terminal and as a JSON document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from migrate_groups.show.documents import Document
+from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import cell, table
-from migrate_groups.show.values import values
+from migrate_groups.spark.offsets_topic import audit_job, evidence
+from migrate_groups.spark.offsets_topic.audit_job import Audit
 from migrate_groups.text import counted
 
-if TYPE_CHECKING:
-    from migrate_groups.spark.offsets_topic.audit_job import Audit
-
-SCHEMA_VERSION = 1
+_AuditedTopic, _Partition = object_type(audit_job.AuditedTopic), object_type(audit_job.Partition)
+_LateCommit, _Deletion = object_type(audit_job.LateCommit), object_type(audit_job.Deletion)
+Evidence, _Malformed = object_type(evidence.Evidence), object_type(audit_job.Malformed)
 # More rows than this are hard to read on a terminal; the JSON document has more.
 _MOST_ROWS = 50
+
+
+class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/audit"):
+    """The result of ``audit``.
+
+    problems: the number of partitions with a problem or a rewind. undetermined: the number of other partitions without
+    a verdict. old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the
+    number of partitions with a commit at a lower offset than the previous one. summary: one row for each group and
+    topic. doubtful: the partitions that are a problem or undetermined. Each list has at most 1,000 rows.
+    """
+
+    problems: int
+    undetermined: int
+    old: dict[str, int]
+    new: dict[str, int]
+    rewinds: int
+    summary: tuple[_AuditedTopic, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
+    doubtful: tuple[_Partition, ...]  # type: ignore[valid-type]
+    late_commits: tuple[_LateCommit, ...]  # type: ignore[valid-type]
+    deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]
+    evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
+    malformed: tuple[_Malformed, ...]  # type: ignore[valid-type]
+
+
+def document(found: Audit) -> AuditDocument:
+    """Return the JSON document of an audit."""
+    return AuditDocument(
+        problems=found.problems,
+        undetermined=found.undetermined,
+        old=found.old,
+        new=found.new,
+        rewinds=found.rewinds,
+        summary=objects(_AuditedTopic, found.summary),
+        doubtful=objects(_Partition, found.doubtful),
+        late_commits=objects(_LateCommit, found.late_commits),
+        deletions=objects(_Deletion, found.deletions),
+        evidence=objects(Evidence, found.evidence),
+        malformed=objects(_Malformed, found.malformed),
+    )
+
+
+def is_too_early(found: Audit) -> bool:
+    """Return whether no target group has committed since the hand-over, so that the log proves nothing yet."""
+    return 0 < found.new.get("no-commit-yet", 0) == sum(found.new.values())
+
+
+def conclusion(found: Audit) -> str:
+    """Return the verdict of an audit without a problem or a doubt, as a sentence."""
+    waiting = found.new.get("no-commit-yet", 0)
+    rest = f"; not proven yet for {counted(waiting, 'partition')} without a commit" if waiting else ""
+    return f"proven: the old group stayed stopped, and every new group began at the offsets handed over{rest}"
 
 
 def terminal(found: Audit) -> RenderableType:
@@ -34,23 +86,8 @@ def terminal(found: Audit) -> RenderableType:
     if found.malformed:
         first = found.malformed[0]
         place = f"partition {first.log_partition}, offset {first.log_offset}: {first.problem}"
-        parts.append(Text(f"{counted(len(found.malformed), 'record')} can't be decoded, the first is {place}"))
+        parts.append(Text(f"{counted(len(found.malformed), 'record')} can't be decoded; the first: {place}"))
     return Group(*parts)
-
-
-def document(found: Audit) -> dict[str, Any]:
-    """Return the result of an audit as JSON values."""
-    tables = ("summary", "doubtful", "late_commits", "deletions", "evidence", "malformed")
-    return {
-        "schema": "migrate-groups/audit",
-        "schema_version": SCHEMA_VERSION,
-        "problems": found.problems,
-        "undetermined": found.undetermined,
-        "old": found.old,
-        "new": found.new,
-        "rewinds": found.rewinds,
-        **{name: [values(row) for row in getattr(found, name)] for name in tables},
-    }
 
 
 def _summary(found: Audit) -> RenderableType:
@@ -76,7 +113,15 @@ def _section(title: str, shown: RenderableType, rows: Sequence[object]) -> list[
 
 def _doubtful(found: Audit) -> RenderableType:
     made = table(
-        "group", "partition", "old group", "new group", handed_over=">", first_own=">", now=">", rewinds=">", reason="<"
+        "group",
+        "partition",
+        "old group",
+        "new group",
+        handed_over=">",
+        first_own=">",
+        committed=">",
+        rewinds=">",
+        reason="<",
     )
     for each in found.doubtful[:_MOST_ROWS]:
         numbers = _numbers(each.written, each.first_own, each.committed, each.rewinds)
@@ -86,7 +131,7 @@ def _doubtful(found: Audit) -> RenderableType:
 
 
 def _late(found: Audit) -> RenderableType:
-    made = table("group", "partition", "at", offset=">", beyond=">")
+    made = table("group", "partition", "time", offset=">", beyond=">")
     for each in found.late_commits[:_MOST_ROWS]:
         at = f"{each.log_time:%Y-%m-%d %H:%M:%S}"
         made.add_row(cell(each.group), f"{each.topic}-{each.partition}", at, *_numbers(each.offset, each.beyond))
@@ -94,7 +139,7 @@ def _late(found: Audit) -> RenderableType:
 
 
 def _deletions(found: Audit) -> RenderableType:
-    made = table("group", "partition", "at")
+    made = table("group", "partition", "time")
     for each in found.deletions[:_MOST_ROWS]:
         place = "the whole group" if each.topic is None else f"{each.topic}-{each.partition}"
         made.add_row(cell(each.group), place, f"{each.log_time:%Y-%m-%d %H:%M:%S}")

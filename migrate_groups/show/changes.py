@@ -11,10 +11,15 @@ from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
-    """Return the committed offset before and after (``-``: none), and the action, such as ``move +1,200``."""
+    """Return the committed offset before and after (``-``: none), and the action, such as ``move +1,200``.
+
+    If only the leader epoch or the metadata changes, that is the action.
+    """
     execution: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
-        execution = f"move {change.after.offset - change.before.offset:+,}"
+        by = change.after.offset - change.before.offset
+        other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
+        execution = f"move {by:+,}" if by else other
     return _offset(change.before), _offset(change.after), execution
 
 

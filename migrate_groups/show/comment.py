@@ -1,7 +1,7 @@
-"""Parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names with all markup escaped.
+"""Make the parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names as literal text.
 
-GitHub accepts a comment of 65,536 characters. A longer one is rendered again with fewer rows and shorter names until it
-fits. It says how many rows are left out.
+GitHub accepts a comment of 65,536 characters. A comment that is too long is rendered again, with fewer rows and shorter
+names, until it fits. Below each table it says how many rows are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _MOST_BYTES = 64_000
 
 
 class Size(NamedTuple):
-    """Limits of a GitHub comment. rows: of each table, and the number of groups. characters: of a name or a reason."""
+    """The limits within which a GitHub comment is rendered.
+
+    rows: the most rows of a table, and the most groups. characters: the most characters of a name or a reason.
+    """
 
     rows: int
     characters: int
@@ -45,9 +48,10 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return the comment with the widest limits that has at most 64,000 bytes.
+    """Return the comment as Markdown, with as many rows and characters as fit into 64,000 bytes.
 
-    ``render`` returns the blocks of the comment (paragraphs, tables, sections) within limits. Empty blocks are dropped.
+    ``render`` is called with ever lower limits. It returns the blocks of the comment (paragraphs, tables, sections) for
+    these limits. Empty blocks are dropped.
     """
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)
@@ -59,9 +63,13 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return a table with the first ``size.rows`` rows, and below it how many of the ``number`` rows are left out.
+    """Return a Markdown table with the first ``size.rows`` of ``rows``.
 
-    ``thing`` names what one row describes. A column whose name ends in `` >`` is aligned to the right.
+    If rows are left out, a line below the table says how many: ``… and 12 more topics``.
+
+    header: the names of the columns; a name that ends in `` >`` aligns its column right. rows: the cells of each row,
+    as Markdown. number: how many rows there are in all, which may be more than ``rows`` has. thing: what a row
+    describes, in the singular, such as ``topic``.
     """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
     shown = list(islice(rows, size.rows))
@@ -71,12 +79,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, siz
 
 
 def more(rest: int, thing: str) -> str:
-    """Return a line such as ``… and 12 topics more``, or the empty text if ``rest`` is 0 or less."""
-    return f"… and {counted(rest, thing)} more" if rest > 0 else ""
+    """Return a line such as ``… and 12 more topics``, or the empty text if ``rest`` is 0 or less."""
+    return f"… and {counted(rest, f'more {thing}')}" if rest > 0 else ""
 
 
 def code(text: str, size: Size) -> str:
-    """Return a name as inline code, in which GitHub reads no Markdown, HTML, mention or reference."""
+    """Return a name as inline code, cut to ``size.characters``; GitHub reads no markup, mention or reference in it."""
     text = cut(text, size.characters)
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
@@ -84,7 +92,7 @@ def code(text: str, size: Size) -> str:
 
 
 def html_code(text: str, size: Size) -> str:
-    """Return a name as inline code in HTML.
+    """Return a name as inline code in HTML, cut to ``size.characters``.
 
     GitHub reads no Markdown in HTML up to the next empty line, and no mention such as ``@name`` within ``<code>``.
     """
@@ -92,14 +100,14 @@ def html_code(text: str, size: Size) -> str:
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a sentence for a GitHub comment, cut to ``size``, with its Markdown, HTML, links and mentions escaped."""
+    """Return a sentence, cut to ``size.characters``, with its Markdown, HTML, links and mentions escaped."""
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
     # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
     return re.sub("([@#])", r"\1&#8203;", escaped)
 
 
 def _joined(blocks: Iterable[str]) -> str | None:
-    """Return the comment, or None if it is too large. The remaining blocks are not rendered then."""
+    """Return the comment, or None if it has more than 64,000 bytes; then the remaining blocks are not rendered."""
     shown: list[str] = []
     bytes_so_far = -1  # because the last block is followed by one newline, and every other block by two
     for block in filter(None, blocks):

@@ -1,29 +1,58 @@
-"""The history of groups from the log of ``__consumer_offsets``: on a terminal, as JSON values, and as an HTML page."""
+"""The history of groups from the log of ``__consumer_offsets``: on a terminal, as JSON, and as an HTML page."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from migrate_groups.show.audit import Evidence
+from migrate_groups.show.documents import Document
 from migrate_groups.show.page import drawn, environment
+from migrate_groups.show.reconciliation import Moment
+from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import cell, table
-from migrate_groups.show.values import moment, values
 from migrate_groups.show.verdicts import number
+from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from migrate_groups.text import counted
 
-if TYPE_CHECKING:
-    from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
-
-SCHEMA_VERSION = 1
+_Group = object_type(GroupHistory)
 _MOST_ROWS = 50
 _MOST_CURVES = 100
 _TITLES = (
     "topics", "partitions", "commits", "rewinds", "deletions", "first commit", "last commit",
-    "lag at most", "lag at last", "gone",
+    "highest lag", "last lag", "missing",
 )  # fmt: skip
+
+
+class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
+    """The result of ``history``.
+
+    found: the number of groups in the log. first, last: the first and the last point in time of the history. groups:
+    the 1,000 groups with the most commits. timeline: the lag of a group, or of one of its topics, at a point in time;
+    at most 2,000 rows: those of whole groups and of the largest lags are kept. evidence: one row for each partition of
+    ``__consumer_offsets``.
+    """
+
+    found: int
+    first: datetime
+    last: datetime
+    groups: tuple[_Group, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
+    timeline: tuple[Moment, ...]  # type: ignore[valid-type]
+    evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
+
+
+def document(found: History) -> HistoryDocument:
+    """Return the JSON document of a history."""
+    return HistoryDocument(
+        found=found.found,
+        first=found.first,
+        last=found.last,
+        groups=objects(_Group, found.groups),
+        timeline=objects(Moment, found.timeline),
+        evidence=objects(Evidence, found.evidence),
+    )
 
 
 def terminal(found: History) -> RenderableType:
@@ -32,22 +61,8 @@ def terminal(found: History) -> RenderableType:
     for each in found.groups[:_MOST_ROWS]:
         made.add_row(cell(each.group), *_figures(each))
     rest = found.found - min(len(found.groups), _MOST_ROWS)
-    more = [Text(f"… and {counted(rest, 'group')} more", style="dim")] if rest else []
+    more = [Text(f"… and {counted(rest, 'more group')}", style="dim")] if rest else []
     return Group(made, *more, *(Text(hint, style="yellow") for hint in _hints(found)))
-
-
-def document(found: History) -> dict[str, Any]:
-    """Return the history as JSON values."""
-    return {
-        "schema": "migrate-groups/history",
-        "schema_version": SCHEMA_VERSION,
-        "found": found.found,
-        "first": moment(found.first),
-        "last": moment(found.last),
-        "groups": [values(each) for each in found.groups],
-        "timeline": [values(each) for each in found.timeline],
-        "evidence": [values(each) for each in found.evidence],
-    }
 
 
 def page(found: History) -> str:
@@ -75,20 +90,23 @@ def _figures(each: GroupHistory) -> tuple[str, ...]:
 
 def _hints(found: History) -> list[str]:
     hints = [
-        "A commit does not say which member made it: clients, in the table, is who was there. "
+        "A commit does not name its member: the column clients of history.parquet has all members at that time. "
         "A deletion may be an expiry."
     ]
     log = sum(each.end_offset - each.start_offset for each in found.evidence)
     if missing := sum(each.missing for each in found.evidence):
         hints.append(
-            f"Compaction has taken {missing:,} of the log's {log:,} offsets (gone: in the group's part of it). Only "
-            "commits that a later one replaced are taken, so that lag before is at most what is shown, and counts are "
-            "at least so many. A log that is kept with --log, and added to before Kafka compacts, loses none."
+            f"Compaction has removed {missing:,} of the {counted(log, 'offset')} of the log (missing: in the group's "
+            "partition of the log). It removes only commits that a later commit replaced, so earlier lag may be lower "
+            "than shown, and counts may be higher. To lose no commit, run this again with the same --log before "
+            "Kafka compacts."
         )
     if held := sum(each.held_back for each in found.evidence):
-        hints.append(f"{counted(held, 'offset')} at the end of the log are held back by open transactions.")
+        hints.append(
+            f"Open transactions hold back {counted(held, 'offset')} at the end of the log: run this again later."
+        )
     if malformed := sum(each.malformed for each in found.evidence):
-        hints.append(f"{counted(malformed, 'record')} can't be decoded, and are left out.")
+        hints.append(f"Left out: {counted(malformed, 'record')} that can't be decoded.")
     return hints
 
 

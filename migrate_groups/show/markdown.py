@@ -10,25 +10,30 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict
+from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
-from migrate_groups.show import comment
+from migrate_groups.show import comment, planned_stop
 from migrate_groups.show.comment import Size
 from migrate_groups.text import counted
 
 _MEANING = {
     Verdict.PASS: "every check passes",
     Verdict.WARN: "no check refuses",
-    Verdict.PENDING: "no check refuses; what is pending must hold at the write",
+    Verdict.PENDING: "no check refuses; the pending checks must pass at the write",
     Verdict.REFUSE: "refused: nothing can be written",
 }
 
 
-def plan(plan: Plan, plan_file: str | None = None) -> str:
-    """Return the plan as GitHub's Markdown, at most 64,000 bytes. ``plan_file`` names the file with the whole plan."""
-    return comment.fitting(lambda size: _blocks(plan, plan_file, size))
+def plan(plan: Plan, plan_file: str | None = None, stop: PlannedStop | None = None) -> str:
+    """Return the plan as GitHub's Markdown, at most 64,000 bytes.
+
+    plan_file: the name of the file that has the whole plan; None: it was not saved. stop: which members must stop
+    before the write; None: this is not shown.
+    """
+    return comment.fitting(lambda size: _blocks(plan, plan_file, stop, size))
 
 
-def _blocks(plan: Plan, plan_file: str | None, size: Size) -> Iterator[str]:
+def _blocks(plan: Plan, plan_file: str | None, stop: PlannedStop | None, size: Size) -> Iterator[str]:
     groups: dict[str, list[Change]] = defaultdict(list)
     for change in plan.changes:
         groups[change.group].append(change)
@@ -36,6 +41,9 @@ def _blocks(plan: Plan, plan_file: str | None, size: Size) -> Iterator[str]:
     yield f"**{plan.verdict}**: {_MEANING[plan.verdict]}. Cluster {comment.code(plan.cluster_id, size)}."
     if size is not comment.WHOLE:
         yield _where_all_is(plan_file, size)
+    if stop is not None:
+        notes = [*planned_stop.who(stop), planned_stop.how_long(stop)]
+        yield "\n".join(f"- {comment.prose(note, size)}" for note in notes)
     yield _hand_overs(plan.changes, size)
     yield _attention(plan.checks, size)
     yield comment.folded(f"{counted(len(plan.checks), 'check')}: {_verdicts(plan.checks)}", _checks(plan.checks, size))

@@ -1,22 +1,57 @@
-"""The result of a reconciliation on a terminal, and as JSON values."""
+"""The result of a reconciliation on a terminal, and as a JSON document."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.show import verdicts as in_words
+from migrate_groups.show.documents import Document
+from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import cell, table
+from migrate_groups.spark.reconciliation import result
+from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
 from migrate_groups.text import counted
 
-if TYPE_CHECKING:
-    from migrate_groups.spark.reconciliation.result import GroupTopic, Reconciliation
-
-SCHEMA_VERSION = 1
+_GroupTopic, _Partition = object_type(result.GroupTopic), object_type(result.PartitionVerdict)
+Moment = object_type(result.Moment)
 # More rows than this are hard to read on a terminal; the files have every row.
 _MOST_ROWS = 50
+
+
+class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/reconciliation"):
+    """The result of ``reconcile``.
+
+    clean: whether no partition has a problem. problems: the number of partitions with a problem. totals: the figures of
+    all partitions together. topics: the number of pairs of a group and a topic. summary: the figures of the 1,000 worst
+    pairs. worst: the 20 worst partitions with a problem. hints: sentences for people. timeline: lag over time, if there
+    are snapshots of more than two moments. quarantined: the number of invalid rows, which the verdict leaves out.
+    """
+
+    clean: bool
+    problems: int
+    totals: _GroupTopic  # type: ignore[valid-type]  # made from the job's row, as those that follow
+    topics: int
+    summary: tuple[_GroupTopic, ...]  # type: ignore[valid-type]
+    worst: tuple[_Partition, ...]  # type: ignore[valid-type]
+    hints: tuple[str, ...]
+    timeline: tuple[Moment, ...]  # type: ignore[valid-type]
+    quarantined: int
+
+
+def document(found: Reconciliation) -> ReconciliationDocument:
+    """Return the JSON document of a reconciliation."""
+    return ReconciliationDocument(
+        clean=found.clean,
+        problems=found.problems,
+        totals=_GroupTopic(*found.totals),
+        topics=found.topics,
+        summary=objects(_GroupTopic, found.summary),
+        worst=objects(_Partition, found.worst),
+        hints=found.hints,
+        timeline=objects(Moment, found.timeline),
+        quarantined=found.quarantined,
+    )
 
 
 def terminal(found: Reconciliation) -> RenderableType:
@@ -33,7 +68,7 @@ def terminal(found: Reconciliation) -> RenderableType:
     lines: list[RenderableType] = [summary]
     rest = found.topics - _MOST_ROWS
     if rest > 0:
-        lines.append(Text(f"… and {counted(rest, 'topic')} more", style="dim"))
+        lines.append(Text(f"… and {counted(rest, 'more topic')}", style="dim"))
     if found.worst:
         worst = table("group", "partition", "status", before=">", after=">", reason="<")
         for partition in found.worst:
@@ -43,24 +78,6 @@ def terminal(found: Reconciliation) -> RenderableType:
         lines.append(worst)
     lines.extend(Text(hint, style="yellow") for hint in found.hints)
     return Group(*lines)
-
-
-def document(found: Reconciliation) -> dict[str, Any]:
-    """Return the reconciliation as JSON values."""
-    return {
-        "schema": "migrate-groups/reconciliation",
-        "schema_version": SCHEMA_VERSION,
-        "clean": found.clean,
-        "totals": found.totals._asdict(),
-        "topics": found.topics,
-        "summary": [each._asdict() for each in found.summary],
-        "worst": [each._asdict() for each in found.worst],
-        "hints": list(found.hints),
-        "timeline": [
-            each._asdict() | {"taken_at": f"{each.taken_at:%Y-%m-%dT%H:%M:%S.%fZ}"} for each in found.timeline
-        ],
-        "quarantined": found.quarantined,
-    }
 
 
 def _numbers(each: GroupTopic, *, timed: bool) -> tuple[str, ...]:

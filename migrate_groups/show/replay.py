@@ -40,15 +40,20 @@ def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
             _note(decision),
         )
     rest = len(decided) - len(shown)
-    more = [Text(f"… and {counted(rest, 'partition')} more: the file has all", style="dim")] if rest else []
+    more = [Text(f"… and {counted(rest, 'more partition')}: the file has all", style="dim")] if rest else []
     notes = Counter(decision.note for decision in decided if decision.note)
     words = "".join(f", {number:,} {note}" for note, number in sorted(notes.items()))
     replayed = sum(decision.to_replay for decision in decided)
-    return Group(table, *more, Text(f"{counted(len(decided), 'partition')}, {replayed:,} to replay{words}"))
+    return Group(
+        table, *more, Text(f"{counted(len(decided), 'partition')}, {counted(replayed, 'record')} to replay{words}")
+    )
 
 
 def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
-    """Return the rows to show: one per topic, and the total if there are several; only the total above 20 topics."""
+    """Return the rows to show: one per topic, and the total if there are several topics.
+
+    If there are more than 20 topics, the total is the only row.
+    """
     if len(progress.topics) == 1:
         return progress.topics
     return (*(progress.topics if len(progress.topics) <= _MOST_TOPICS else ()), progress.total)
@@ -88,7 +93,7 @@ def _pace(topic: TopicProgress) -> str:
     if topic.rate is None:
         return ""
     if topic.seconds_left is None:
-        return "nothing moves"
+        return "no progress"
     return f"{topic.rate:,.0f}/s, {span_in_words(timedelta(seconds=round(topic.seconds_left)))} to go"
 
 

@@ -88,7 +88,7 @@ def _worst(found: Reconciliation, where: Callable[[PartitionVerdict], str], size
         for each in found.worst
     )
     header = ("group", "partition", "verdict", "offset before >", "offset after >", "reason")
-    return comment.table(header, rows, found.problems, size, "such partition") if found.worst else ""
+    return comment.table(header, rows, found.problems, size, "partition") if found.worst else ""
 
 
 def _group(name: str, topics: Sequence[GroupTopic], size: Size, *, timed: bool) -> str:
@@ -113,11 +113,13 @@ def _timeline(history: Sequence[Sequence[Moment]], where: Callable[[Moment], str
         )
         for moments in history
     )
-    header = ("group", "topic", "moments >", "lag at first >", "at most >", "at last >")
-    table = comment.table(header, rows, len(history), size, "group or topic")
+    header = ("group", "topic", "moments >", "first lag >", "highest lag >", "last lag >")
+    table = comment.table(header, rows, len(history), size, "row")
     return comment.folded("lag over time", table) if history else ""
 
 
 def _meanings(totals: GroupTopic, size: Size) -> str:
     rows = [(status, meaning) for status, meaning in in_words.MEANING.items() if totals.counts[status]]
-    return comment.folded("what the verdicts say", comment.table(("verdict", "says"), rows, len(rows), size, "verdict"))
+    return comment.folded(
+        "meaning of the verdicts", comment.table(("verdict", "meaning"), rows, len(rows), size, "verdict")
+    )

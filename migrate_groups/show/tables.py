@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
-from rich.table import Table
+from collections.abc import Iterator, Mapping
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from migrate_groups.text import one_line
 
+_GAP = "  "
+
+
+class Table:
+    """A table without borders, for `rich`. Each row is one line at any width of the terminal.
+
+    The terminal wraps a longer line, so that an id is neither cut nor broken, and can be copied whole.
+    """
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        """Make a table with these columns, each with its alignment: ``<`` left or ``>`` right."""
+        self._sides = list(columns.values())
+        self._rows: list[tuple[list[Text], str]] = []
+        self.add_row(*columns, style="bold")
+
+    def add_row(self, *cells: str | Text, style: str = "") -> None:
+        """Add a row. A plain string is shown literally, on one line."""
+        self._rows.append(([each if isinstance(each, Text) else cell(each) for each in cells], style))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        """Yield the lines."""
+        widths = [max(map(_width, column)) for column in zip(*(cells for cells, _ in self._rows), strict=True)]
+        for cells, style in self._rows:
+            line = Text(style=style, no_wrap=True, overflow="ignore")
+            for number, (each, width, side) in enumerate(zip(cells, widths, self._sides, strict=True)):
+                space = " " * (width - _width(each))
+                line.append(_GAP if number else "")
+                line.append_text(Text.assemble(space, each) if side == ">" else Text.assemble(each, space))
+            line.rstrip()  # trailing spaces would take a line of a narrow terminal
+            yield line
+
 
 def table(*names: str, **aligned: str) -> Table:
-    """Return a table without borders: first the columns ``names``, aligned left, then the columns ``aligned``.
+    """Return a table: first the columns ``names``, aligned left, then the columns ``aligned``.
 
-    ``log_end=">"`` adds a column "log end", aligned right; ``"<"`` aligns left. A long cell is wrapped, never cut.
+    ``log_end=">"`` adds a column "log end", aligned right; ``"<"`` aligns left.
     """
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        made.add_column(name, overflow="fold")
-    for name, side in aligned.items():
-        made.add_column(name.replace("_", " "), justify="right" if side == ">" else "left", overflow="fold")
-    return made
+    return Table(dict.fromkeys(names, "<") | {name.replace("_", " "): side for name, side in aligned.items()})
 
 
 def cell(text: str) -> Text:
-    """Return a table cell for text that is not ours, such as the name of a group: on one line and without markup.
+    """Return a table cell that shows a text literally, such as the name of a group: on one line and without markup.
 
     Rich would read a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
     """
     return Text(one_line(text))
+
+
+def _width(text: Text) -> int:
+    return cell_len(text.plain)

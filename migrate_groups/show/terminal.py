@@ -1,19 +1,18 @@
-"""The terminal views of a split, a group, a plan and a write."""
+"""The terminal views of a split, of partitions, a plan and a write."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
-from migrate_groups.show.tables import cell
+from migrate_groups.show import planned_stop
+from migrate_groups.show.tables import Table, cell
 from migrate_groups.show.tables import table as new_table
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.snapshots.split import Coverage
@@ -33,26 +32,6 @@ def coverage(result: Coverage) -> Table:
     return table
 
 
-def members(description: GroupDescription) -> RenderableType:
-    """Return the state of a group, and its members with their assignments."""
-    title = Text.assemble(
-        ("group ", "bold"),
-        (one_line(description.group), "bold"),
-        f"  {description.state}, {description.group_type}, {counted(len(description.members), 'member')}",
-    )
-    if not description.members:
-        return title
-    table = new_table("client", "host", "member", "assigned")
-    for member in sorted(description.members, key=lambda member: member.member_id):
-        held: dict[str, list[int]] = defaultdict(list)
-        for topic, partition in sorted(member.assignment):
-            held[topic].append(partition)
-        assigned = "; ".join(f"{topic} {','.join(map(str, partitions))}" for topic, partitions in held.items())
-        name = member.group_instance_id or member.member_id
-        table.add_row(cell(member.client_id), cell(member.host.removeprefix("/")), cell(name), assigned or "-")
-    return Group(title, table)
-
-
 def lag_by_partition(rows: Sequence[Row]) -> Table:
     """Return one line per partition: committed offset, log start offset, log end offset and lag.
 
@@ -68,14 +47,21 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
     return table
 
 
-def plan(plan: Plan) -> RenderableType:
-    """Return a table of a plan's changes, one line per partition, then a table of its checks."""
+def plan(plan: Plan, stop: PlannedStop | None = None) -> RenderableType:
+    """Return a plan as text: which members must stop, a table of its changes, and a table of its checks.
+
+    The table of changes has one line per partition, for the first 50 partitions. stop: which members must stop; None:
+    this is not shown.
+    """
+    notes = [] if stop is None else [*planned_stop.who(stop), planned_stop.how_long(stop)]
     table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
     for change in plan.changes[:_MOST_ROWS]:
         table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change))
     rest = len(plan.changes) - _MOST_ROWS
-    more = [Text(f"… and {counted(rest, 'partition')} more: --plan-out saves all", style="dim")] if rest > 0 else []
-    return Group(table, *more, checks(plan))
+    more = (
+        [Text(f"… and {counted(rest, 'more partition')}: pass --plan-out to save all", style="dim")] if rest > 0 else []
+    )
+    return Group(*(Text(one_line(note), style="bold") for note in notes), table, *more, checks(plan))
 
 
 def checks(plan: Plan) -> Table:

@@ -1,4 +1,4 @@
-"""Short texts for the result of a reconciliation, which all views share."""
+"""Short texts for the result of a reconciliation; the terminal, Markdown and HTML views share them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import GroupTopic, Moment, PartitionVerdict, Reconciliation
 
 MEANING = {
-    "missing": "committed before, nothing after",
-    "below-log-start": "the log starts further on: records are already gone",
-    "behind": "the offset went back: records are processed again",
-    "unexpected": "committed after, but not before, or in a topic that was recreated since",
-    "ahead": "the offset went on: processed since, or skipped; it proves nothing",
-    "no-commit": "nothing is committed, before or after: that is no lag of 0",
-    "exact": "the same offset before and after",
+    "missing": "an offset was committed before, none after",
+    "below-log-start": "the committed offset is below the log start offset: unread records are deleted",
+    "behind": "the committed offset is lower than before: records are processed again",
+    "unexpected": "an offset is committed after and none was before, or the topic was recreated",
+    "ahead": "the committed offset is higher than before: records were processed or skipped; it proves nothing",
+    "no-commit": "no offset is committed, before or after: the lag is not known, and not 0",
+    "exact": "the committed offset is the same before and after",
 }
 """The meaning of each status of a partition, the worst status first."""
 
@@ -50,7 +50,7 @@ def conclusion(found: Reconciliation) -> str:
         return f"{counted(found.problems, 'partition')} did not start where the old group stopped"
     if found.totals.counts["exact"] == found.totals.partitions:
         return "every partition starts where the old group stopped"
-    return "no partition is missing, behind, unexpected or below its log's start"
+    return "no partition is missing, behind, unexpected or below its log start offset"
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:

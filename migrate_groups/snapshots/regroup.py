@@ -8,50 +8,69 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.snapshots.snapshot import Snapshot, concatenate
-from migrate_groups.text import is_unicode, some
+from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate
+from migrate_groups.text import is_unicode, named, some
 
 
-def name_groups(snapshot: Snapshot, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> Snapshot:
+def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> SnapshotTable:
     """Return the snapshot's rows, each with the target group to which its offset is to be written.
 
-    With ``to_groups``, all rows are returned once for each of these target groups. The source group of a row is then
-    the one that it had, or else its former group; a row that had neither has no source group.
+    to_groups: all rows are returned once for each of these target groups; if empty, the rows keep their groups. With
+    ``to_groups``, a row keeps its source group. A row without a source group gets as such the group that it had before;
+    if it had no group either, its source group stays None. fan_out: allow several target groups, each of which then
+    processes every record. restore: allow that a group's own snapshot is written back to the group.
 
-    Raises `UsageError` if rows have no group and ``to_groups`` is empty, if a name can't be a group's, or if there are
-    several without ``fan_out``; `InvalidInput` if the rows are as `snapshot` took them from a group, and neither
-    ``to_groups`` nor ``restore`` is given, or if they are of several moments.
+    Raises `UsageError` if rows have no group and ``to_groups`` is empty, if a name can't be a group's, if there are
+    several without ``fan_out``, if ``to_groups`` has the group of its own snapshot, or if both ``to_groups`` and
+    ``restore`` are given. Raises `InvalidInput` if the rows were taken at several times, or if they are a group's own
+    snapshot and neither of the two is given.
     """
     snapshot.at_one_moment()
+    check_target_groups(to_groups, fan_out=fan_out)
+    if not to_groups:
+        return _as_named(snapshot, restore=restore)
+    if restore:
+        raise UsageError("--restore writes a snapshot back to its own group: drop --restore, or --to-group")
+    table = snapshot.table
+    if back := {*to_groups} & {*_own(table)["group"].to_pylist()}:
+        raise UsageError(
+            f"the file is a snapshot of {named('group', back)}: to write it back, pass --restore in place of --to-group"
+        )
+    source = pc.coalesce(table["source_group"], table["group"])
+    regrouped = concatenate(
+        snapshot.replace(group=pa.scalar(group, pa.string()), source_group=source) for group in to_groups
+    )
+    return regrouped.at_one_moment()
+
+
+def check_target_groups(to_groups: Sequence[str], *, fan_out: bool) -> None:
+    """Raise `UsageError` if a name is empty or not UTF-8, or if there are several names without ``fan_out``."""
     if "" in to_groups:
         raise UsageError("--to-group is empty; name a group")
     if not all(map(is_unicode, to_groups)):
-        raise UsageError("--to-group is no UTF-8 text; Kafka has no such name")
+        raise UsageError("--to-group is not UTF-8 text, as every group name in Kafka is: name the group in UTF-8")
     if len(to_groups) > 1 and not fan_out:
         raise UsageError(
             f"several target groups ({some(to_groups)}) would each process every record; pass --fan-out if you mean it"
         )
-    if not to_groups:
-        return _as_named(snapshot, restore=restore)
-    table = snapshot.table
-    source = pc.coalesce(table["source_group"], table["group"])
-    named = concatenate(
-        snapshot.replace(group=pa.scalar(group, pa.string()), source_group=source) for group in to_groups
-    )
-    return named.at_one_moment()
 
 
-def _as_named(snapshot: Snapshot, *, restore: bool) -> Snapshot:
+def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
     table = snapshot.table
     if table["group"].null_count:
-        raise UsageError("the file's offsets belong to no group yet; name the group with --to-group")
-    # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
-    # files for kafka-consumer-groups --from-file don't.
-    own = table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))
+        raise UsageError("the offsets in the file have no group yet: name the target group with --to-group")
+    own = _own(table)
     if own.num_rows and not restore:
-        groups = some(sorted(set(own["group"].to_pylist())))
+        groups = named("group", set(own["group"].to_pylist()))
         raise InvalidInput(
-            f"the file is the snapshot of group {groups} itself; split it, name a new group with --to-group, "
-            "or write it back to the same group with --restore"
+            f"the file is a snapshot of {groups}: split it, name a new group with --to-group, or pass --restore to "
+            "write it back"
         )
     return snapshot
+
+
+def _own(table: pa.Table) -> pa.Table:
+    """Return the rows that are a group's own snapshot, which no command has given to another group."""
+    # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
+    # files for kafka-consumer-groups --from-file don't.
+    return table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))

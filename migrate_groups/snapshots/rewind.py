@@ -34,10 +34,12 @@ from migrate_groups.text import counted, some
 class Note(StrEnum):
     """Why the offset of a partition is not simply the requested one.
 
-    empty: the log has no records; the log end offset is used. past end, skipped: no record is at or after the time; the
-    log end offset is used, or no offset. gone: the log no longer goes back to the time. clamped: the requested offset
-    is outside the log; the nearest offset is used. no commit: the target refers to the committed offset, and there is
-    none.
+    For a `ToTime` only: empty: the log has no records; the log end offset is used. past end: no record is at or after
+    the time; the log end offset is used. skipped: no record is at or after the time; no offset is set. gone: the log no
+    longer goes back to the time, because records were deleted; the first remaining record is used.
+
+    For other targets: clamped: the requested offset is outside the log; the nearest offset is used. no commit: the
+    target refers to the committed offset, and there is none; no offset is set.
     """
 
     EMPTY = "empty"
@@ -53,7 +55,7 @@ class RewindDecision:
     """The offset at which the replay of one partition begins; None: the new group's auto.offset.reset decides.
 
     row: the partition in the snapshot. bounds: its log start and log end offsets. note, detail: why the offset is not
-    simply the requested one, as a word and as a text.
+    simply the requested one, as a word and as a text; None and the empty text if the offset is the requested one.
     """
 
     row: Row
@@ -73,8 +75,9 @@ def decide(
 ) -> RewindDecision:
     """Return the offset at which the replay of a partition begins.
 
-    found: for a `ToTime`, the first record at or after its time; None if there is none. past_end: what to use then: no
-    offset (``skip``) or the log end offset (otherwise).
+    found: for a `ToTime`, the first record at or after its time; None if there is no such record. past_end: what to use
+    if there is no such record: no offset (``skip``), or the log end offset (``end`` and ``fail``). Other targets ignore
+    both.
     """
     match target:
         case ToTime(moment=moment):
@@ -92,7 +95,7 @@ def decide(
         case _:
             assert_never(target)
     if wanted is None:
-        return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.NO_COMMIT, detail="nothing is committed")
+        return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.NO_COMMIT, detail="no committed offset")
     return _clamped(row, bounds, wanted)
 
 
@@ -135,9 +138,10 @@ def decide_all(
         decide(row, bounds[row.topic_partition], target, found.get(row.topic_partition), past_end) for row in rows
     ]
     if past_end == "fail":
-        _refuse(decisions, {Note.PAST_END}, "no record at or after the time; --past-end end or skip")
+        _refuse(decisions, {Note.PAST_END}, "without a record at or after the time", "pass --past-end end or skip")
     if strict:
-        _refuse(decisions, {Note.CLAMPED, Note.GONE, Note.NO_COMMIT}, "not what was asked for, and --strict is given")
+        inexact = {Note.CLAMPED, Note.GONE, Note.NO_COMMIT}
+        _refuse(decisions, inexact, "can't start exactly as requested", "drop --strict to allow this")
     return decisions
 
 
@@ -158,8 +162,8 @@ def _at_time(
     if offset <= bounds.start and bounds.start > 0 and found.timestamp > moment:
         missing = span_in_words(timedelta(milliseconds=found.timestamp - moment))
         detail = (
-            f"up to {missing} of it: the log starts at {bounds.start}, "
-            f"and the first record there is of {rfc_3339(found.timestamp)}"
+            f"up to {missing} of records deleted: the log starts at {bounds.start}, "
+            f"with a record of {rfc_3339(found.timestamp)}"
         )
         return RewindDecision(row=row, bounds=bounds, offset=offset, note=Note.GONE, detail=detail)
     return RewindDecision(row=row, bounds=bounds, offset=offset)
@@ -171,15 +175,15 @@ def _clamped(row: Row, bounds: LogRange, wanted: int) -> RewindDecision:
         return RewindDecision(row=row, bounds=bounds, offset=offset)
     end = f"starts at {bounds.start}" if wanted < bounds.start else f"ends at {bounds.end}"
     return RewindDecision(
-        row=row, bounds=bounds, offset=offset, note=Note.CLAMPED, detail=f"{wanted} asked for, and the log {end}"
+        row=row, bounds=bounds, offset=offset, note=Note.CLAMPED, detail=f"{wanted} requested, but the log {end}"
     )
 
 
-def _refuse(decisions: Sequence[RewindDecision], notes: set[Note], complaint: str) -> None:
-    named = [
+def _refuse(decisions: Sequence[RewindDecision], notes: set[Note], complaint: str, advice: str) -> None:
+    found = [
         f"{decision.row.topic_partition} ({decision.note}: {decision.detail})"
         for decision in decisions
         if decision.note in notes
     ]
-    if named:
-        raise Refused(f"{counted(len(named), 'partition')}: {some(named, most=3)}: {complaint}; nothing was written")
+    if found:
+        raise Refused(f"{counted(len(found), 'partition')} {complaint}: {some(found, most=3)}; {advice}")

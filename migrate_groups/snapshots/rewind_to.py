@@ -12,7 +12,7 @@ PastEnd = Literal["end", "skip", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """Rewind to the first record at or after a moment, in milliseconds since 1970."""
+    """Rewind to the first record whose timestamp is at or after ``moment``, in milliseconds since 1970."""
 
     moment: int
 
@@ -41,7 +41,7 @@ class ShiftBy:
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """Set the same offset in every partition."""
+    """Set ``offset`` in every partition."""
 
     offset: int
 

@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.snapshots.snapshot import Snapshot
-from migrate_groups.text import some
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import did_you_mean, named, some
 
 _MOST_PARTITIONS = 2**31 - 1
 
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")  # the characters of topic names
+_WITH_PARTITIONS = re.compile(r"([a-zA-Z0-9._-]+):([0-9]+(?:,[0-9]+)*)")  # as --topic of kafka-consumer-groups takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class TopicPattern:
 
     Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
     length of a name, so that no pattern from a pull request can hang a CI job. Raises `InvalidInput` for an empty
-    pattern, or a regular expression that RE2 does not accept.
+    pattern, a topic with partitions (``orders:0``), or a regular expression that RE2 does not accept.
     """
 
     pattern: str
@@ -31,7 +32,13 @@ class TopicPattern:
 
     def __post_init__(self) -> None:
         if not self.pattern:
-            raise InvalidInput("a topic pattern is empty")
+            raise InvalidInput("a topic pattern is empty: name a topic or a glob")
+        if not self.is_regex and (match := _WITH_PARTITIONS.fullmatch(self.pattern)):
+            numbers = " --partition ".join(match[2].split(","))
+            raise InvalidInput(
+                f"{self.pattern} names a partition: pass --topic {match[1]} --partition {numbers} to filter or rewind; "
+                "other commands take whole topics"
+            )
         self.matching([""])  # RE2 checks a regular expression only when it has a text to match
 
     def __str__(self) -> str:
@@ -51,6 +58,18 @@ class TopicPattern:
         matches = re.compile(fnmatch.translate(self.pattern)).fullmatch
         return sorted(topic for topic in topics if matches(topic))
 
+    def would_match_as_regex(self, topics: Collection[str]) -> bool:
+        """Return whether a glob with special characters would match one of the topics if it were a regular expression.
+
+        Then a regular expression may have been written where a glob is expected.
+        """
+        if self.is_regex or self.name is not None:
+            return False
+        try:
+            return bool(TopicPattern(self.pattern, is_regex=True).matching(topics))
+        except InvalidInput:
+            return False
+
     def _matching_regex(self, topics: list[str]) -> list[str]:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -62,17 +81,18 @@ class TopicPattern:
         except pa.ArrowInvalid as error:
             reason = str(error).removeprefix("Invalid regular expression: ")
             raise InvalidInput(
-                f"topics_regex {self.pattern[:60]!r} is no regular expression of RE2's (no look-around, no "
-                f"back-references): {reason[:100]}"
+                f"topics_regex {self.pattern[:60]!r} is not a regular expression of RE2, which has no "
+                f"look-around and no back-references: {reason[:100]}"
             ) from error
         return [topic for topic, matches in zip(topics, found.to_pylist(), strict=True) if matches]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The rows of a snapshot to keep: those that match all fields. An empty field restricts nothing.
+    """The rows of a snapshot to keep: those with one of these topics, groups and partitions.
 
-    Every pattern and every group must match something; a range of partitions need not.
+    An empty field restricts nothing. excluded_topics: rows of these topics are not kept. partitions: ranges of
+    partition numbers. Every group, topic pattern and range must match something.
     """
 
     topics: tuple[TopicPattern, ...] = ()
@@ -81,25 +101,28 @@ class Selection:
     partitions: tuple[range, ...] = ()
 
 
-def select(snapshot: Snapshot, selection: Selection) -> Snapshot:
+def select(snapshot: SnapshotTable, selection: Selection) -> SnapshotTable:
     """Return the rows of a snapshot that the selection keeps.
 
-    Raises `InvalidInput` for a pattern or group without a match, or if no row is left.
+    Raises `InvalidInput` naming each group, topic pattern or range of partitions without a match, or if no row is left.
+    A range must match a partition of the selected groups and topics.
     """
     missing = sorted(set(selection.groups) - {group for group in snapshot.groups() if group is not None})
     if missing:
-        raise InvalidInput(f"no group {some(missing)} in the file; it has {_names(snapshot.groups())}")
+        groups = [group for group in snapshot.groups() if group is not None]
+        advice = did_you_mean(missing, groups) or f"it has {some(groups) or 'no group names'}"
+        raise InvalidInput(f"{named('group', missing)} not found in the file: {advice}")
     wanted: dict[str, Collection[object]] = {}
     if selection.groups:
         wanted["group"] = selection.groups
     if selection.topics or selection.excluded_topics:
         wanted["topic"] = matching_topics(snapshot.topics(), selection.topics, selection.excluded_topics)
-    if selection.partitions:
-        present = set(snapshot.table["partition"].to_pylist())
-        wanted["partition"] = {number for number in present if any(number in span for span in selection.partitions)}
     selected = snapshot.keep(wanted)
+    if len(selected) and selection.partitions:
+        present = set(selected.table["partition"].to_pylist())
+        selected = selected.keep({"partition": _matching_partitions(present, selection.partitions)})
     if not len(selected):
-        raise InvalidInput("nothing in the file is selected by these options")
+        raise InvalidInput("no row of the file matches all of these options: drop one of them")
     return selected
 
 
@@ -112,11 +135,29 @@ def matching_topics(
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}
-    useless = [str(pattern) for pattern, found in matches.items() if not found]
+    useless = [pattern for pattern, found in matches.items() if not found]
     if useless:
-        raise InvalidInput(f"no topic matches {some(useless)}; the topics are {some(present) or 'none'}")
+        advice = advice_for(useless, present) or _choice("topic", present)
+        raise InvalidInput(f"no topic matches {some([*map(str, useless)])}: {advice}")
     kept = {topic for pattern in patterns for topic in matches[pattern]} or present
     return kept - {topic for pattern in excluded for topic in matches[pattern]}
+
+
+def advice_for(useless: Iterable[TopicPattern], topics: Collection[str]) -> str:
+    """Return advice for an error: what the user may have meant by patterns that match no topic; empty if not known."""
+    useless = [*useless]
+    regexes = [pattern.pattern for pattern in useless if pattern.would_match_as_regex(topics)]
+    if regexes:
+        return f"{some(regexes)} would match as a regular expression: write a glob, or a topics_regex of a split spec"
+    return did_you_mean([pattern.pattern for pattern in useless], topics)
+
+
+def _matching_partitions(present: set[int], spans: Iterable[range]) -> set[int]:
+    useless = [span for span in spans if not any(number in span for number in present)]
+    if useless:
+        texts = [str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in useless]
+        raise InvalidInput(f"no partition matches {some(texts)}: {_choice('partition', present)}")
+    return {number for number in present if any(number in span for span in spans)}
 
 
 def parse_partitions(text: str) -> range:
@@ -124,9 +165,9 @@ def parse_partitions(text: str) -> range:
     match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or last > _MOST_PARTITIONS:
-        raise UsageError(f"not a partition: {text!r}; expected a number such as 7, or a range such as 3-5")
+        raise UsageError(f"{text!r} is not a partition; expected a number such as 7, or a range such as 3-5")
     return range(first, last + 1)
 
 
-def _names(groups: Iterable[str | None]) -> str:
-    return some([group for group in groups if group is not None]) or "no group names"
+def _choice(thing: str, present: Collection[object]) -> str:
+    return f"choose from {named(thing, present)}" if present else f"there are no {thing}s"

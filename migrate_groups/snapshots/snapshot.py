@@ -95,39 +95,41 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Snapshot:
+class SnapshotTable:
     """A table with the columns of `SCHEMA`, sorted by group, topic, partition and ``taken_at``.
 
-    It also has the column `OLDEST_UNCONSUMED` if that was requested. A table with snapshots of several moments is a
-    history.
+    It also has the column ``oldest_unconsumed_at`` if that was requested. A table with snapshots that were taken at
+    several times is a history.
     """
 
     table: pa.Table
 
     @staticmethod
-    def of(table: pa.Table) -> Snapshot:
-        """Return a snapshot of a table with `SCHEMA`'s columns and types.
+    def of(table: pa.Table) -> SnapshotTable:
+        """Return the snapshot in a table that has the columns of `SCHEMA`, with its rows sorted.
 
-        Raises `InvalidInput` if two rows have the same cluster, moment, group, source group, topic and partition.
+        Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
         """
         asked = OLDEST_UNCONSUMED.name in table.column_names
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
-        snapshot = Snapshot(table.select(fields.names).cast(fields).sort_by(_ORDER))
+        snapshot = SnapshotTable(table.select(fields.names).cast(fields).sort_by(_ORDER))
         snapshot._refuse_duplicates(
-            ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"], "stands twice"
+            ["cluster_id", "taken_at", "group", "source_group", "topic", "partition"],
+            "several rows for {}: keep one row for each partition of a group",
         )
         return snapshot
 
     @staticmethod
-    def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot of these rows, with the column `OLDEST_UNCONSUMED` if any row has a value for it.
+    def of_rows(rows: Iterable[Row]) -> SnapshotTable:
+        """Return a snapshot of these rows, sorted.
 
-        Raises as `of`.
+        It has the column ``oldest_unconsumed_at`` if any row has a value for it. Raises `InvalidInput` if two rows have
+        the same cluster, ``taken_at``, group, source group, topic and partition.
         """
         columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(Row.__struct_fields__)
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
         arrays = [_array(column, field.type) for column, field in zip(columns, fields, strict=False)]
-        return Snapshot.of(pa.Table.from_arrays(arrays, schema=fields))
+        return SnapshotTable.of(pa.Table.from_arrays(arrays, schema=fields))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows in the table's order."""
@@ -139,56 +141,66 @@ class Snapshot:
         return int(self.table.num_rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and bool(self.table.equals(other.table))
+        return isinstance(other, SnapshotTable) and bool(self.table.equals(other.table))
 
     __hash__ = None  # type: ignore[assignment]
 
     def groups(self) -> list[str | None]:
-        """Return the groups in the snapshot, sorted; None last."""
+        """Return the groups in the snapshot, sorted; last comes None, if rows have no group."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
     def topics(self) -> list[str]:
         """Return the topics in the snapshot, sorted."""
         return sorted(self._distinct("topic"))
 
-    def keep(self, wanted: Mapping[str, Iterable[Any]]) -> Snapshot:
-        """Return the rows whose value in each of these columns is one of the wanted values."""
+    def keep(self, wanted: Mapping[str, Iterable[Any]]) -> SnapshotTable:
+        """Return the rows that have one of the wanted values in each of these columns. wanted: values by column."""
         table = self.table
         for column, values in wanted.items():
             table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
-        return Snapshot(table)
+        return SnapshotTable(table)
 
-    def replace(self, **columns: pa.Array | pa.Scalar) -> Snapshot:
-        """Return the snapshot with these columns replaced, and sorted again. Raises as `of`."""
+    def replace(self, **columns: pa.Array | pa.Scalar) -> SnapshotTable:
+        """Return the snapshot with these columns replaced, and its rows sorted again.
+
+        columns: an array with a value for each row, or one value for all rows. Raises `InvalidInput` if two rows then
+        have the same cluster, ``taken_at``, group, source group, topic and partition.
+        """
         table = self.table
         for name, values in columns.items():
             if isinstance(values, pa.Scalar):
                 values = pa.repeat(values, table.num_rows)
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
-        return Snapshot.of(table)
+        return SnapshotTable.of(table)
 
-    def given_to(self, group: str, source_group: str | None) -> Snapshot:
+    def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
         """Return the rows with this group and source group instead of their own.
 
-        All rows must be of one group at one moment, because they are neither sorted nor checked for duplicates again.
+        source_group: None: no source group. All rows must be of one group and of one snapshot, because they are neither
+        sorted nor checked for duplicates again.
         """
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
             values = pa.repeat(pa.scalar(value, pa.string()), table.num_rows)
             table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), values)
-        return Snapshot(table)
+        return SnapshotTable(table)
 
-    def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> Snapshot:
-        """Return the snapshot with the column `OLDEST_UNCONSUMED`: a timestamp, or None, for each row in order."""
-        return Snapshot(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
+    def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> SnapshotTable:
+        """Return the snapshot with the column ``oldest_unconsumed_at`` added.
 
-    def at_one_moment(self) -> Snapshot:
-        """Return the snapshot itself if it has each partition of a group only once.
+        moments: for each row in order, the timestamp of the partition's oldest unread record; None: none, or not known.
+        """
+        return SnapshotTable(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
 
-        Raises `InvalidInput` for a history, which can't be written to a group.
+    def at_one_moment(self) -> SnapshotTable:
+        """Return the snapshot unchanged, after a check that it has each partition of a group only once.
+
+        Raises `InvalidInput` if it does not. It is then a history, with rows from several times, and can't be written
+        to a group.
         """
         self._refuse_duplicates(
-            ["group", "topic", "partition"], "stands at several moments; filter the file down to one snapshot"
+            ["group", "topic", "partition"],
+            "rows of several moments for {}: keep the rows of one snapshot (one taken_at)",
         )
         return self
 
@@ -209,10 +221,13 @@ class Snapshot:
                 twice["group"].to_pylist(), twice["topic"].to_pylist(), twice["partition"].to_pylist(), strict=True
             )
         ]
-        raise InvalidInput(f"{some(names)} {complaint}")
+        raise InvalidInput(complaint.format(some(names)))
 
     def _neighbours_agree(self, names: list[str]) -> bool:
-        """Return whether two adjacent rows are equal in these columns. If not, the sorted rows have no duplicates."""
+        """Return whether any two adjacent rows are equal in these columns.
+
+        If the rows are sorted by these columns and the result is False, no two rows are equal in them.
+        """
         agree = pa.scalar(len(self) > 1)
         for name in names:
             column = self.table[name].combine_chunks()
@@ -239,16 +254,24 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return [different[index] for index in encoded.indices.fill_null(len(different) - 1).to_pylist()]
 
 
-def one_after_the_other(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Return all rows of these snapshots, each of which has the rows of one group, as one snapshot."""
+def one_after_the_other(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
+    """Return all rows of these snapshots as one snapshot. Each of them must have the rows of one group only.
+
+    If all groups differ, the snapshots are put in order, which is faster than sorting and checking all rows again.
+    """
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):
         return concatenate(snapshots)
     ordered = [tables[group] for group in sorted(tables, key=lambda group: (group is None, group or ""))]
-    return Snapshot(pa.concat_tables(ordered)) if ordered else Snapshot.of_rows([])
+    return SnapshotTable(pa.concat_tables(ordered)) if ordered else SnapshotTable.of_rows([])
 
 
-def concatenate(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """Return all rows of these snapshots as one snapshot, or a history. Raises as `Snapshot.of`."""
+def concatenate(snapshots: Iterable[SnapshotTable]) -> SnapshotTable:
+    """Return all rows of these snapshots as one snapshot, or as a history if they were taken at several times.
+
+    Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
+    """
     tables = [snapshot.table for snapshot in snapshots]
-    return Snapshot.of(pa.concat_tables(tables, promote_options="default")) if tables else Snapshot.of_rows([])
+    return (
+        SnapshotTable.of(pa.concat_tables(tables, promote_options="default")) if tables else SnapshotTable.of_rows([])
+    )

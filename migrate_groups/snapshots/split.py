@@ -1,4 +1,4 @@
-"""The split: which topic goes to which target group, and the proof that every topic goes to one or stays."""
+"""The split: which topic goes to which target group, and the check that every topic goes to a group or stays."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Snapshot, one_after_the_other
-from migrate_groups.text import is_unicode, some
+from migrate_groups.snapshots.selection import TopicPattern, advice_for
+from migrate_groups.snapshots.snapshot import SnapshotTable, one_after_the_other
+from migrate_groups.text import did_you_mean, is_unicode, named, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,29 +36,38 @@ class SplitSpec:
 
     def __post_init__(self) -> None:
         if not self.source:
-            raise InvalidInput("the split names no source group")
+            raise InvalidInput("the source group of the split is empty: name a group")
         if not self.targets:
-            raise InvalidInput("the split has no target group")
+            raise InvalidInput("the split has no target group: add one")
         names = [target.group for target in self.targets]
         if "" in names:
-            raise InvalidInput("a target group has an empty name")
+            raise InvalidInput("a target group of the split has an empty name: name it")
         wrong = [name for name in (self.source, *names) if not is_unicode(name)]
         if wrong:
-            raise InvalidInput(f"group {some(wrong)} is no UTF-8 text; Kafka has no such name")
+            raise InvalidInput(
+                f"group {some(wrong)} is not UTF-8 text, as every group name in Kafka is: name the group in UTF-8"
+            )
         if self.source in names:
-            raise InvalidInput(f"target group {self.source!r} is the source group; what stays belongs under [stay]")
+            raise InvalidInput(
+                f"target group {self.source!r} is the source group: name the topics that stay with it in --stay, or in "
+                "[stay] of a spec"
+            )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            raise InvalidInput(f"target group {some(twice)} stands twice in the split")
+            raise InvalidInput(
+                f"{named('target group', twice)} named more than once in the split: list all its topics together"
+            )
         empty = [target.group for target in self.targets if not target.topics]
         if empty:
-            raise InvalidInput(f"target group {some(empty)} has no topics")
+            raise InvalidInput(f"{named('target group', empty)} without topics: add topics, or remove the group")
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for an unknown group."""
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
-            raise InvalidInput(f"the split has no group {some(unknown)} to rename")
+            known = [self.source, *(target.group for target in self.targets)]
+            advice = did_you_mean(unknown, known) or "rename only its source group and its target groups"
+            raise InvalidInput(f"{named('group', unknown)} not found in the split: {advice}")
         targets = tuple(replace(target, group=names.get(target.group, target.group)) for target in self.targets)
         return replace(self, source=names.get(self.source, self.source), targets=targets)
 
@@ -94,20 +103,24 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     for group, _, matched in expansions:
         for topic in matched:
             takers[topic].add(group)
-    _refuse(
-        "no topic of the group matches",
-        [f"{pattern} ({group or 'stay'})" for group, pattern, matched in expansions if not matched],
-    )
-    _refuse("no target takes topic", sorted(present - takers.keys()), "add it to one, or to [stay]")
-    _refuse(
-        "more than one target takes topic",
-        [
-            f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
-            for topic, groups in sorted(takers.items())
-            if len(groups) > 1 and (None in groups or not spec.fan_out)
-        ],
-        "its records would be processed twice; fan_out = true allows several targets",
-    )
+    if useless := [(pattern, group) for group, pattern, matched in expansions if not matched]:
+        patterns = some([f"{pattern} ({group or 'stay'})" for pattern, group in useless], most=10)
+        advice = advice_for([pattern for pattern, _ in useless], present) or "correct or remove the pattern"
+        raise InvalidInput(f"no topic of the group matches {patterns}: {advice}")
+    if forgotten := present - takers.keys():
+        topics = named("topic", forgotten, most=10)
+        raise InvalidInput(
+            f"no target group takes {topics}: give each to a target group, or let it stay (--stay, or [stay] of a spec)"
+        )
+    if shared := [
+        f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
+        for topic, groups in takers.items()
+        if len(groups) > 1 and (None in groups or not spec.fan_out)
+    ]:
+        raise InvalidInput(
+            f"several groups take {named('topic', shared, most=10)}, so records would be processed twice: "
+            "keep one group, or write a spec with fan_out = true"
+        )
     taken: dict[str | None, set[str]] = defaultdict(set)
     for group, _, matched in expansions:
         taken[group].update(matched)
@@ -118,26 +131,27 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     )
 
 
-def split(snapshot: Snapshot, spec: SplitSpec) -> tuple[Snapshot, Coverage]:
+def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:
     """Return the source group's rows under their target groups, and which target group each topic goes to.
 
     Each row gets ``source_group``. Rows of topics that stay, and rows of other groups, are left out. If no row has a
-    group yet (after a rewind), all rows are split, and get no source group. Raises `InvalidInput` as `cover` does, and
-    if the source group is not in the snapshot, the rows have been split before, or they are of several moments.
+    group yet (after a rewind), all rows are split, and get no source group.
+
+    Raises `InvalidInput` if a topic is taken by no target group, or by several without ``fan_out``, if a pattern
+    matches no topic, if the source group is not in the snapshot, or if the rows have been split before or were taken at
+    several times.
     """
     of_nobody = snapshot.groups() == [None]
     source = (snapshot if of_nobody else snapshot.keep({"group": [spec.source]})).at_one_moment()
     if not len(source):
-        present = some([group for group in snapshot.groups() if group is not None]) or "no group"
-        raise InvalidInput(f"source group {spec.source!r} is not in the file; it has {present}")
+        present = [group for group in snapshot.groups() if group is not None]
+        advice = did_you_mean([spec.source], present) or f"it has {some(present) or 'no group'}; correct the source"
+        raise InvalidInput(f"source group {spec.source!r} is not in the file: {advice}")
     if source.table["source_group"].null_count < len(source):
-        raise InvalidInput(f"the rows of {spec.source!r} have a source_group: this file has been split already")
+        raise InvalidInput(
+            f"the rows of {spec.source!r} have a source_group, so the file was split before: split the snapshot instead"
+        )
     coverage = cover(spec, source.topics())
     claimed = None if of_nobody else spec.source
     pieces = [source.keep({"topic": topics}).given_to(group, claimed) for group, topics in coverage.targets.items()]
     return one_after_the_other(pieces), coverage
-
-
-def _refuse(complaint: str, names: list[str], advice: str = "") -> None:
-    if names:
-        raise InvalidInput(f"{complaint} {some(names, most=10)}" + (f"; {advice}" if advice else ""))

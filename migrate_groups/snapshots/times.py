@@ -1,23 +1,25 @@
 """Parse and format times and durations. A moment is a number of milliseconds since 1970, like a record's timestamp.
 
-Only unambiguous RFC 3339 and ISO 8601 is accepted: years and months have no fixed length, and a local time needs a
-time zone.
+Times are RFC 3339. A local time needs a time zone. Durations are ``1h30m``, or ISO 8601 without years and months,
+because these have no fixed length.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from migrate_groups.errors import UsageError
+from migrate_groups.text import did_you_mean
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _LONGEST = (2**31 - 1) / 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LAST_MILLISECOND = 253_402_300_799_999
+# As milliseconds these numbers are days in the 1970s, before Kafka; as seconds they are the years 1973 to 5138.
+_SECONDS = range(10**8, 10**11)
 _RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
 )
@@ -31,8 +33,8 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``; ``name``: the option, for the error.
 
-    Raises `UsageError`, also for a number without a unit, which is ambiguous because Kafka's own tools take it as
-    milliseconds; and for more than 24 days, because Kafka's protocol has 32 bits for milliseconds.
+    Raises `UsageError` if it is not a duration. That includes a number without a unit, which Kafka's own tools take as
+    milliseconds, and more than 24 days, because Kafka's protocol has 32 bits for milliseconds.
     """
     seconds = _seconds(text, name)
     if seconds > _LONGEST:
@@ -41,17 +43,20 @@ def parse_duration(text: str, name: str) -> float:
 
 
 def _seconds(text: str, name: str) -> float:
-    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)", text)
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)", text)
     if not parts or "".join(map("".join, parts)) != text:
-        raise UsageError(f"{name} is {text!r}; expected a duration with its unit, such as 10s, 500ms or 1m30s")
+        raise UsageError(
+            f"{name} is {text!r}; expected a duration with a unit (ms, s, m, h, d or w), such as 10s or 1m30s"
+        )
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def parse_span(text: str, name: str) -> timedelta:
-    """Return the time span of ``90m``, ``1h30m``, or ISO 8601's ``PT1H30M`` and ``P1D``.
+    """Return the time span of a text such as ``90m``, ``1h30m``, or ISO 8601's ``PT1H30M`` and ``P1D``.
 
-    Raises `UsageError`, also for an empty or negative span. Kafka's own tool takes a negative span for a time in the
-    future, and goes to the log end (docs/kafka-behaviour.md#kafkas-own-tool).
+    name: the option, for the error. Raises `UsageError` if it is not a time span, or not a positive one. Kafka's own
+    tool takes a negative span for a time in the future, and goes to the log end
+    (docs/kafka-behaviour.md#kafkas-own-tool).
     """
     length = text.removeprefix("-")
     iso = _ISO_8601.fullmatch(length)
@@ -64,38 +69,47 @@ def parse_span(text: str, name: str) -> timedelta:
         expected = "a time span such as 90m, 1h30m, PT1H30M or P1D; years and months have no fixed length"
         raise UsageError(f"{name} is {text!r}; expected {expected}") from error
     except OverflowError as error:
-        raise UsageError(f"{name} is {text!r}: longer than any calendar") from error
+        raise UsageError(f"{name} is {text!r}, which is too long; expected a shorter time span") from error
     if length != text or not span:
-        raise UsageError(f"{name} is {text!r}; expected a span longer than nothing: it goes back from now")
+        raise UsageError(f"{name} is {text!r}; expected a positive time span, which goes back from now")
     return span
 
 
 def parse_zone(name: str) -> zoneinfo.ZoneInfo:
-    """Return the time zone of an IANA name such as ``Australia/Sydney``. Raises `UsageError`."""
+    """Return the time zone of an IANA name such as ``Australia/Sydney``. Raises `UsageError` for an unknown name."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:  # OSError: a folder of the database, such as "Australia"
-        known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
-        near = [known[each] for each in difflib.get_close_matches(name.lower(), known, n=3)]
-        advice = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(f"no time zone {name!r}; expected an IANA name such as Australia/Sydney{advice}") from error
+        # No guess for an abbreviation: the zone with the most similar letters may be half a day off, as EST for AEST.
+        known = [] if re.fullmatch("[A-Za-z]{2,5}", name) else zoneinfo.available_timezones()
+        advice = did_you_mean([name], known) or "expected a name such as Australia/Sydney, not an abbreviation"
+        raise UsageError(f"unknown time zone {name!r}: {advice}") from error
 
 
 def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
-    """Parse a time in RFC 3339, or in milliseconds since 1970, and return it in milliseconds since 1970.
+    """Return a time in milliseconds since 1970, given as RFC 3339 or as that number.
 
-    ``zone``: the time zone of a time without a UTC offset. A fraction of a millisecond is rounded up, so that no record
-    before the given time is replayed. Raises `UsageError`, also for a time after ``now``, and for a local time
-    that a clock change repeats or skips.
+    zone: the time zone of a time without a UTC offset; None: such a time is an error. name: the option, for the error.
+    A fraction of a millisecond is rounded up, so that no record before the given time is replayed.
+
+    Raises `UsageError` if it is not a time, if it is after ``now`` or before 1970, if it looks like seconds, or if it
+    is a local time that a clock change repeats or skips.
     """
     moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
+    if text.isdecimal() and moment in _SECONDS:
+        raise UsageError(
+            f"{name} is {text!r}, which is {rfc_3339(moment)} in milliseconds: if it is in seconds, pass {text}000"
+        )
     if moment > milliseconds_of(now):
-        raise UsageError(f"{name} is {text!r}, which is yet to come: it is {rfc_3339(milliseconds_of(now))} here")
+        raise UsageError(f"{name} is {text!r}, which is in the future: it is now {rfc_3339(milliseconds_of(now))}")
     return _since_1970(moment, f"{name} is {text!r}")
 
 
 def moment_before(now: datetime, span: timedelta, name: str) -> int:
-    """Return ``now`` minus a time span, in milliseconds since 1970. Raises `UsageError` for a time before 1970."""
+    """Return ``now`` minus a time span, in milliseconds since 1970.
+
+    name: the option, for the error. Raises `UsageError` for a time before 1970.
+    """
     return _since_1970((now - _EPOCH - span) // _MILLISECOND, f"{name} is {span_in_words(span)}")
 
 
@@ -134,7 +148,7 @@ def span_in_words(span: timedelta) -> str:
 def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
     match = _RFC_3339.fullmatch(text)
     if not match:
-        raise UsageError(f"{name} is {text!r}; expected a time such as {_MOMENTS}")
+        raise UsageError(f"{name} is {text!r}; expected a time such as {_MOMENTS}; --by-duration 1d: a day ago")
     date, clock, fraction, offset = match.groups()
     try:
         local = datetime.fromisoformat(f"{date}T{clock}")
@@ -149,7 +163,7 @@ def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
 def _since_1970(moment: int, complaint: str) -> int:
     # ListOffsets gives negative timestamps another meaning: -1 is the log end offset, -2 the log start offset.
     if moment < 0:
-        raise UsageError(f"{complaint}, which is before 1970; --to-earliest goes back to the first record there is")
+        raise UsageError(f"{complaint}, which is before 1970: use --to-earliest for the log start offset")
     return moment
 
 
@@ -161,7 +175,7 @@ def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
     text = local.isoformat()
     if zone is None:
         raise UsageError(
-            f"{name} is {text!r}, a time without an offset: end it with Z or, for instance, +11:00, "
+            f"{name} is {text!r}, a time without a UTC offset: end it with Z or, for instance, +11:00, "
             "or pass --timezone Australia/Sydney to say what it means"
         )
     readings = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
@@ -171,5 +185,5 @@ def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
     real = [reading.astimezone(UTC).astimezone(zone) for reading in readings]
     both = " or ".join(each.isoformat() for each in real)
     if real[0].replace(tzinfo=None) == local:
-        raise UsageError(f"{name} is {text!r}, which came twice in {zone}: a clock was set back; say which: {both}")
-    raise UsageError(f"{name} is {text!r}, which never was in {zone}: a clock was set forward; say which: {both}")
+        raise UsageError(f"{name} is {text!r}, which occurs twice in {zone}, because clocks go back: pass {both}")
+    raise UsageError(f"{name} is {text!r}, which does not occur in {zone}, because clocks go forward: pass {both}")

@@ -54,7 +54,7 @@ def readable_failures(path: str | None = None) -> Iterator[None]:
 def first_line(error: Exception) -> str:
     """Return Spark's message without the stack: the last cause that it names, otherwise its first line."""
     if type(error).__name__ in _ENDED:
-        return "Spark's Java process has ended: it was killed, or had no memory left"
+        return "Spark's Java process has ended: it was killed, or ran out of memory; free some memory and try again"
     causes = _CAUSE.findall(str(error))
     lines = _CALLED.sub("", str(error)).strip().splitlines() or [type(error).__name__]
     return _CLASSES.sub("", causes[-1] if causes else lines[0]).strip()
@@ -69,9 +69,11 @@ def _readable(error: Exception, path: str | None) -> MigrateGroupsError:
     if sentence := _sentence(error):
         return InvalidInput(sentence)
     if _FULL in str(error):
-        return InvalidInput("no space left where Spark writes (an output folder, or SPARK_LOCAL_DIRS): free some")
+        return InvalidInput(
+            "no disk space left where Spark writes: free some in the output folder, or in SPARK_LOCAL_DIRS"
+        )
     if path is not None and type(error).__name__ not in _ENDED:
-        return InvalidInput(f"{path}: Spark can't use this: {first_line(error)}")
+        return InvalidInput(f"{path}: Spark can't read or write it: {first_line(error)}")
     return MigrateGroupsError(f"Spark failed: {first_line(error)}")
 
 
@@ -129,11 +131,13 @@ def _sentence(error: Exception) -> str | None:
         if error.getCondition() == "USER_RAISED_EXCEPTION":
             return _own_message(parameters["errorMessage"])
         if error.getCondition() == "PATH_NOT_FOUND":
-            return f"{shown(parameters['path'])}: no such file or folder"
+            return f"{shown(parameters['path'])}: no such file or folder: check the path"
     if unreadable := _UNREADABLE.search(str(error)):
         file = shown(unreadable[1])
         if "CSV header does not conform" in str(error):
-            return f"{file}: its header differs from that of another file beside it: pass such files one by one"
+            return (
+                f"{file}: its header differs from the header of another file in the folder: pass the files one by one"
+            )
         if "Unescaped quote character" in str(error):
             return f"{file}: {MISQUOTED}"
         causes = _CAUSE.findall(str(error))

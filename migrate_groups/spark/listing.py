@@ -31,12 +31,15 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
         read = {_one_name(file) for file in map(local_file, files) if file}
         left_out = [str(file) for file in _there(path) if file.suffix in KINDS and _one_name(file) not in read]
         empty = [file for file in read if Path(file).stat().st_size == 0] if read else _empty(spark, location)
+    it = "it" if len(left_out or empty) == 1 else "them"
     if left_out and files:
-        raise InvalidInput(f"{some(left_out)}: Spark passes over names that begin with '_' or '.': rename or remove it")
+        raise InvalidInput(f"{some(left_out)}: Spark skips names that begin with '_' or '.': rename or remove {it}")
     if not files:
-        raise InvalidInput(f"{path}: nothing to read here; Spark passes over names that begin with '_' or '.'")
+        raise InvalidInput(
+            f"{path} has no file to read: pass another path (Spark skips names that begin with '_' or '.')"
+        )
     if empty:
-        raise InvalidInput(f"{some(empty)}: an empty file: write it again, or remove it")
+        raise InvalidInput(f"{some(empty)}: 0 bytes long: write {it} again, or remove {it}")
     return files
 
 

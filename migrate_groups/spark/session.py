@@ -175,7 +175,7 @@ def _readable_start() -> Iterator[None]:
         if not is_of_spark(error):
             raise
         raise MissingDependency(
-            f"Spark can't start: {first_line(error)}; see to SPARK_LOCAL_DIRS and the like in the environment"
+            f"Spark can't start: {first_line(error)}; check SPARK_LOCAL_DIRS and the Spark variables in the environment"
         ) from error
 
 
@@ -213,4 +213,4 @@ def _launch(settings: dict[str, str], options: str) -> Any:
         except (PySparkRuntimeError, OSError) as error:
             log.seek(0)
             said = [line for line in log.read().decode(errors="replace").splitlines() if not line.startswith("WARNING")]
-            raise MissingDependency(f"{_NEEDS_JAVA}; it said: {said[0] if said else error}") from None
+            raise MissingDependency(f"{_NEEDS_JAVA}; Java printed: {said[0] if said else error}") from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka.net.manager import KafkaConnectionManager
+from kafka.protocol.metadata import MetadataRequest
 
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
@@ -17,9 +20,9 @@ from tests.support.secured import Secured, start_secured
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Deeds of other clients on the broker."""
-    with broker_world(bootstrap_servers) as deeds:
-        yield deeds
+    """Other clients on the broker."""
+    with broker_world(bootstrap_servers) as others:
+        yield others
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 @pytest.fixture(scope="session")
 def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """A broker with a listener of every kind, whose coordinators answer."""
+    """A broker with a listener for each security protocol, whose coordinators answer."""
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
         wait_for_coordinators(running.sandbox.bootstrap_servers)
         yield running
@@ -55,7 +58,22 @@ def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
+def sent(monkeypatch) -> Counter[str]:
+    """The number of requests that kafka-python sends, by name, except metadata, which it also requests on its own."""
+    counts: Counter[str] = Counter()
+    send = KafkaConnectionManager.send
+
+    def counting(manager, request, *arguments, **named):
+        if not isinstance(request, MetadataRequest):
+            counts[type(request).__name__.removesuffix("Request")] += 1
+        return send(manager, request, *arguments, **named)
+
+    monkeypatch.setattr(KafkaConnectionManager, "send", counting)
+    return counts
+
+
+@pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line in this process, in an empty folder: faster than in a process of its own."""
+    """The command line in this process, in an empty folder: faster than a separate process."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

@@ -25,7 +25,7 @@ def shared(bootstrap_servers: str) -> Iterator[Broker]:
 
 
 def promise_kept(folder, shared: Broker, setting, steps) -> None:
-    """Play a story, and assert that the promise is kept."""
+    """Play a story, and assert that it finds no problem."""
     with shared.world() as world:
         story = Story(setting, folder, world)
         assert story.play(steps) == [], f"\n{story}"
@@ -33,7 +33,7 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """A story that was once a finding keeps the promise on a broker too."""
+    """Each story that once found a bug also passes on a real broker."""
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 
@@ -41,5 +41,5 @@ def test_story_by_name(tmp_path, shared, name):
 @examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
-    """For any order of verbs and any deeds of other clients, exit 0 keeps the promise."""
+    """For any order of verbs and any events, exit 0 skips no record and repeats none."""
     promise_kept(tmp_path_factory.mktemp("story", numbered=True), shared, *story)

@@ -1,4 +1,4 @@
-"""Behaviour of brokers and clients that docs/kafka-behaviour.md states and no test of the tool shows."""
+"""Behaviour of brokers and clients in docs/kafka-behaviour.md that no other test covers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def admin(bootstrap_servers):
 
 
 def test_a_broker_accepts_an_offset_outside_the_log(world):
-    """A committed offset beyond the log end, or below the log start, is stored as it is."""
+    """A committed offset beyond the log end, or below the log start, is stored unchanged."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("outside")
     world.produce(*partition, 10)
     world.delete_records(*partition, 5)
@@ -33,7 +33,7 @@ def test_a_broker_accepts_an_offset_outside_the_log(world):
 
 
 def test_kafka_python_writes_a_negative_offset(world, admin):
-    """The answer to an offset of -1 has no error, and the group then has no committed offset for the partition."""
+    """Committing offset -1 gives no error, and the group then has no committed offset for the partition."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("negative")
     world.commit(group, partition, 7)
     answers = admin.alter_group_offsets(group, {KafkaTopicPartition(*partition): OffsetAndMetadata(-1, "", -1)})
@@ -67,7 +67,7 @@ def test_confluent_kafka_appends_a_nul_to_metadata(world, admin):
     assert found.metadata == "abc\0"
 
 
-def test_a_commit_over_one_batch_is_refused_whole(world, admin):
+def test_commit_larger_than_one_batch_is_refused(world, admin):
     """Commits that do not fit into one batch of the offsets topic (1 MB) all fail with UNKNOWN; none is written."""
     topic, group = world.create_topic(300), world.name("large")
     wanted = {KafkaTopicPartition(topic, number): OffsetAndMetadata(1, "m" * 4000, -1) for number in range(300)}

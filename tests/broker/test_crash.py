@@ -1,4 +1,4 @@
-"""A run that is killed at any step, then run again, ends as an uninterrupted run does."""
+"""A run that is killed at any step and run again has the result of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json"
 
 def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
     receipt = json.loads(path.read_text())
-    last = max(deed["number"] for deed in receipt["executions"] if deed["verb"] == verb)
+    last = max(execution["number"] for execution in receipt["executions"] if execution["verb"] == verb)
     return [
         (entry["outcome"], entry["topic"], entry["partition"], entry["before"], entry["after"])
         for entry in receipt["entries"]
@@ -23,8 +23,8 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
     ]
 
 
-def test_killed_at_every_step_and_run_again(cli, world):
-    """After a kill at any step, offsets and receipt entries equal an uninterrupted run's, and rollback works."""
+def test_rerun_after_a_kill_at_any_step(cli, world):
+    """After a kill at any step, a re-run gives the offsets and receipt of an uninterrupted run, and rollback works."""
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
     source = world.name("old")
@@ -55,14 +55,16 @@ def test_killed_at_every_step_and_run_again(cli, world):
 
 
 @pytest.mark.parametrize(
-    ("command", "stands", "leaves", "written"),
+    ("command", "target_offset", "source_offset", "written"),
     [
         ("hand-back", 7, 7, [("confirmed", 0, 5, 7), ("unchanged", 1, 5, 5)]),
         ("delete-offsets", 5, None, [("confirmed", 0, 5, None), ("confirmed", 1, 5, None)]),
     ],
 )
-def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stands, leaves, written):
-    """After a kill at any step, the source's offsets, outcomes and previous offsets equal an uninterrupted run's."""
+def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
+    cli, world, command, target_offset, source_offset, written
+):
+    """After a kill at any step, a re-run gives the source offsets and receipt of an uninterrupted run."""
     topic = world.create_topic(2)
     first, second = (TopicPartition(topic, number) for number in (0, 1))
     source, target = world.name("old"), world.name("new")
@@ -71,13 +73,13 @@ def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stan
         world.commit(source, partition, 5)
     cli("snapshot", source, "-o", "s.csv")
     cli("apply", "s.csv", "--to-group", target, *APPLY)
-    world.commit(target, first, stands)
+    world.commit(target, first, target_offset)
     receipt = cli.folder / "receipt.json"
     handed_over = receipt.read_bytes()
     for step in range(1, MORE_STEPS_THAN_THERE_ARE):
         was_killed = cli.killed_at(step, command, "receipt.json", "--yes")
         cli(command, "receipt.json", "--yes")
-        assert world.committed(source) == ({first: leaves, second: 5} if leaves else {})
+        assert world.committed(source) == ({first: source_offset, second: 5} if source_offset else {})
         seen = [
             (outcome, number, before and before["offset"], after and after["offset"])
             for outcome, _, number, before, after in entries(receipt, command)
@@ -91,8 +93,8 @@ def test_a_way_back_killed_at_every_step_and_run_again(cli, world, command, stan
     assert 6 < step < MORE_STEPS_THAN_THERE_ARE - 1
 
 
-def test_rollback_of_a_run_that_was_killed(cli, world):
-    """A run that was killed after its request and before its record is rolled back from its receipt."""
+def test_rollback_of_a_killed_run(cli, world):
+    """A run that was killed between the write and the update of its receipt can be rolled back."""
     topic = world.create_topic(1)
     source, partition = world.name("old"), TopicPartition(topic, 0)
     world.produce(topic, 0, 9)

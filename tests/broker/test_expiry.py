@@ -1,6 +1,6 @@
-"""Committed offsets that expire during a cut-over, on a broker that looks for them every second, not every ten minutes.
+"""Committed offsets that expire during a cut-over, on a broker that checks each second instead of every ten minutes.
 
-It deletes empty groups without offsets as fast, so other tests do not share this broker.
+The broker also deletes empty groups without offsets each second, so other tests do not share it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.support.old_group import Old
 
 @pytest.fixture(scope="module")
 def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
-    """The address of a Kafka that looks for expired offsets every second."""
+    """The address of a Kafka that checks for expired offsets every second."""
     with start_sandbox(kafka_jars, java=java, settings={"offsets.retention.check.interval.ms": "1000"}) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)
         yield sandbox.bootstrap_servers
 
 
-def test_a_commit_that_expires_during_the_wait(cli, world):
-    """A committed offset that expires during the wait is named, and restored from the baseline."""
+def test_offset_that_expires_during_the_wait_is_restored(cli, world):
+    """A committed offset that expires during the wait is named, and restored from the baseline snapshot."""
     old = Old(cli, world, options='vanished = "restore"')
     before = world.committed(old.group)
     consumer = world.join(old.group, old.find)
@@ -40,4 +40,7 @@ def test_a_commit_that_expires_during_the_wait(cli, world):
     assert world.committed(old.pay_group) | world.committed(old.find_group) == before
     assert old.offsets(old.pay) == {}
     saved = json.loads((cli.folder / "split.toml.run" / "plan.json").read_text())
-    assert "2 commits gone since the snapshot" in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]
+    assert (
+        "2 committed offsets expired or deleted since the snapshot"
+        in {each["name"]: each["reason"] for each in saved["checks"]}["vanished"]
+    )

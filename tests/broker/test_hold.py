@@ -1,4 +1,4 @@
-"""Holding a group: the requests of others that it refuses, the offsets that stay, and its end."""
+"""Holding a group: which requests of other clients are refused, which offsets remain, and how a hold ends."""
 
 from __future__ import annotations
 
@@ -50,20 +50,18 @@ def config(bootstrap_servers: str) -> ClientConfig:
 @pytest.fixture
 def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
     """The tool's own client, for the coordinator's description of a group."""
-    with closing(SecondClient(config)) as witness, closing(
-        KafkaPythonWriter(config, describe_members=witness.describe_group)
-    ) as writer:  # fmt: skip
+    with closing(KafkaPythonWriter(config)) as writer:
         yield writer
 
 
 @pytest.fixture
-def strict(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
-    """A Kafka with ACLs and a narrow range of session timeouts, and its process id."""
+def guarded(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
+    """A Kafka with ACLs and a narrow range of session timeouts: the configuration of a client, and the process id."""
     return ClientConfig(bootstrap_servers=guarded_sandbox.bootstrap_servers, timeout=20), guarded_sandbox.node.pid
 
 
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
-    """Return an Empty group and its committed partition; its members spoke this protocol (``simple``: it had none)."""
+    """Return an Empty group and its committed partition; its members had this protocol (``simple``: no members)."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     if protocol != "simple":
@@ -93,21 +91,21 @@ def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("comes_back_as", PROTOCOLS)
-def test_consumer_is_kept_out_until_the_hold_ends(config, world, protocol, comes_back_as):
-    """A consumer gets an error during the hold, with both protocols; afterwards it joins and finds its offset."""
+@pytest.mark.parametrize("joins_with", PROTOCOLS)
+def test_consumer_cannot_join_until_the_hold_ends(config, world, protocol, joins_with):
+    """A consumer gets an error during the hold; afterwards it joins and finds its committed offset."""
     group, partition = stopped_group(world, protocol)
     with hold(config, group) as held:
-        error = error_on_joining(world, group, partition.topic, comes_back_as)
-        assert error.code() == REFUSALS[comes_back_as]
+        error = error_on_joining(world, group, partition.topic, joins_with)
+        assert error.code() == REFUSALS[joins_with]
     assert held.lost is None
-    back = world.join(group, partition.topic, **{"group.protocol": comes_back_as})
+    back = world.join(group, partition.topic, **{"group.protocol": joins_with})
     [committed] = back.committed([confluent_kafka.TopicPartition(*partition)])
     assert committed.offset == COMMITTED.offset
 
 
-def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
-    """During the hold, a consumer without membership can't commit, and an administrator can't alter offsets."""
+def test_commit_without_membership_is_refused_until_the_hold_ends(config, world, cluster):
+    """During the hold, a consumer without membership can't commit, and an admin client can't alter offsets."""
     group, partition = stopped_group(world)
     offset = confluent_kafka.TopicPartition(*partition, 7)
     with client(world, group) as simple:
@@ -123,8 +121,8 @@ def test_simple_commit_is_refused_until_the_hold_ends(config, world, cluster):
 
 
 @NEEDS_TRANSACTIONS
-def test_transactional_commit_is_not_kept_out(config, world):
-    """A transactional commit without membership passes a hold, so that the offsets must be read again."""
+def test_transactional_commit_is_accepted_during_a_hold(config, world):
+    """A hold does not refuse a transactional commit without membership, so the offsets must be read again."""
     group, partition = stopped_group(world)
     producer = confluent_kafka.Producer({"bootstrap.servers": world.bootstrap_servers, "transactional.id": group})
     producer.init_transactions(30)
@@ -138,8 +136,8 @@ def test_transactional_commit_is_not_kept_out(config, world):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_group_with_a_member_is_refused(config, world, cluster, protocol):
-    """A group with a member can't be held, and the attempt does not change it."""
+def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
+    """A group with a member can't be held, and the attempt does not change the group."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
     before = cluster.describe_group(group)
@@ -149,8 +147,8 @@ def test_group_with_a_member_is_refused(config, world, cluster, protocol):
     assert before.state == "Stable"
 
 
-def test_group_is_held_once(config, world, cluster):
-    """A second hold is refused, and the first one keeps the group."""
+def test_second_hold_is_refused(config, world, cluster):
+    """A second hold of a group is refused, and the first one continues."""
     group, _ = stopped_group(world)
     with hold(config, group) as held:
         with pytest.raises(Refused, match="another run holds it"), hold(config, group):
@@ -159,22 +157,22 @@ def test_group_is_held_once(config, world, cluster):
     assert held.lost is None
 
 
-def test_held_group_is_described_and_read_by_others(config, world, cluster):
+def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
     """A held group is Stable with the holder as its only member, and both clients read its committed offsets."""
     group, partition = stopped_group(world)
-    with hold(config, group) as held, closing(SecondClient(config)) as witness:
+    with hold(config, group) as held, closing(SecondClient(config)) as second_client:
         description = cluster.describe_group(group)
         assert (description.state, description.protocol_type) == ("Stable", HOLD_PROTOCOL_TYPE)
         assert [member.member_id for member in description.members] == [held.member_id]
         assert cluster.committed(group, [partition]) == {partition: COMMITTED}
-        by_the_second = witness.committed(group, [partition])[partition]
-        assert by_the_second is not None
-        assert by_the_second.offset == COMMITTED.offset
+        from_second_client = second_client.committed(group, [partition])[partition]
+        assert from_second_client is not None
+        assert from_second_client.offset == COMMITTED.offset
         assert held.lost is None
 
 
 @pytest.mark.parametrize("protocol", ["simple", *PROTOCOLS])
-def test_leaving_leaves_an_empty_consumer_group_with_the_same_offsets(config, world, cluster, protocol):
+def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, protocol):
     """However the block ends, the group is Empty, keeps its offsets, and Kafka's tools treat it as a consumer group."""
     group, partition = stopped_group(world, protocol)
     with pytest.raises(ZeroDivisionError), hold(config, group):
@@ -219,27 +217,27 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
     assert world.committed(group) == {partition: COMMITTED.offset}
 
 
-def test_hold_that_is_lost_says_so(config, world):
-    """If an administrator removes the holder, the next heartbeat notices it, and the block ends without an error."""
+def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
+    """If an admin client removes the holder, the next heartbeat notices it, and the block ends without an error."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
         world.join(group, partition.topic)
-        assert "no longer held: its coordinator says UNKNOWN_MEMBER_ID" in until(lambda: held.lost)
+        assert "no longer held: its coordinator answered UNKNOWN_MEMBER_ID" in until(lambda: held.lost)
     assert "no longer held" in str(held.lost)
 
 
-def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch):
-    """``lost`` is final after the block: a last heartbeat tells whether the hold lasted until then."""
+def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
+    """At the end of the block a last heartbeat decides whether the hold was lost."""
     group, _ = stopped_group(world)
     answered, heartbeat = threading.Event(), _Member.heartbeat
 
-    async def told(*arguments):
+    async def answer_seen(*arguments):
         answer = await heartbeat(*arguments)
         answered.set()
         return answer
 
-    monkeypatch.setattr(_Member, "heartbeat", told)
+    monkeypatch.setattr(_Member, "heartbeat", answer_seen)
     with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         with hold(config, group, session_timeout=300.0) as held:
             assert answered.wait(30)
@@ -249,12 +247,12 @@ def test_hold_that_is_lost_at_the_last_moment_says_so(config, world, monkeypatch
 
 
 @NEEDS_AUTHORIZER
-def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
-    """Unanswered heartbeats make the hold uncertain; an answer makes it certain again, because no other member joined.
+def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
+    """Without an answer to its heartbeats, the hold is uncertain; the next answer makes it certain again.
 
-    These brokers do not allow the requested session timeout, so that another one is used.
+    The broker does not allow the requested session timeout, so the hold uses another one.
     """
-    config, pid = strict
+    config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:
         until(lambda: held.lost is None)
         os.kill(pid, signal.SIGSTOP)
@@ -267,27 +265,43 @@ def test_silence_of_the_coordinator_is_told_while_it_lasts(strict):
 
 
 @NEEDS_AUTHORIZER
-def test_principal_without_read_on_the_group_is_refused(strict):
+def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
+    """If the brokers allow none of the session timeouts, the error names their settings, and no members."""
+    config, _ = guarded
+    monkeypatch.setattr("migrate_groups.kafka.hold._OTHER_SESSION_TIMEOUTS", (30.0,))
+    with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
+        pytest.fail("held a group with a session timeout that the brokers do not allow")
+    assert str(refusal.value) == (
+        "group 'timeless' can't be held: INVALID_SESSION_TIMEOUT; the brokers allow no session timeout of 1.5, 30 s: "
+        "change group.min.session.timeout.ms or group.max.session.timeout.ms, or run without a hold"
+    )
+
+
+@NEEDS_AUTHORIZER
+def test_hold_without_read_on_the_group_is_refused(guarded):
     """A principal with Describe but not Read on the group can't hold it; the error names the missing ACL."""
-    config, _ = strict
+    config, _ = guarded
     group, allow = ResourcePattern(ResourceType.GROUP, "unreadable"), ACLPermissionType.ALLOW
     with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
         admin.create_acls([ACL("User:ANONYMOUS", "*", ACLOperation.DESCRIBE, allow, group)])
     with (
-        pytest.raises(NotAuthorized, match="lacks Read on Group 'unreadable'; GroupAuthorizationFailed while joining"),
+        pytest.raises(
+            NotAuthorized,
+            match=r"lacks Read on Group 'unreadable' \(GROUP_AUTHORIZATION_FAILED while joining .*: grant it",
+        ),
         hold(config, "unreadable"),
     ):
         pytest.fail("held a group without Read on it")
 
 
 @NEEDS_AUTHORIZER
-def test_cluster_that_hangs_is_unavailable(strict):
-    """If brokers accept the connection and never answer, the attempt ends at the time-out."""
-    config, pid = strict
+def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
+    """If brokers accept the connection and never answer, the attempt ends at the timeout."""
+    config, pid = guarded
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(ClusterUnavailable, match="nothing within 1 s"), hold(impatient, "hung"):
+        with pytest.raises(ClusterUnavailable, match="no answer within 1 s"), hold(impatient, "hung"):
             pytest.fail("held a group of brokers that hang")
     finally:
         os.kill(pid, signal.SIGCONT)

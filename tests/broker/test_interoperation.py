@@ -1,13 +1,15 @@
-"""Kafka's own kafka-consumer-groups takes files that the tool exports, and sees offsets that the tool writes."""
+"""Kafka's kafka-consumer-groups reads files that this tool exports, and offsets that this tool writes."""
 
 from __future__ import annotations
 
 import re
 
+import confluent_kafka
 import pytest
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.versions import NEEDS_TOOL, NEEDS_TOOL_NAMES
+from tests.support.broker_world import until
+from tests.support.versions import CONSUMER, NEEDS_TOOL, NEEDS_TOOL_NAMES
 
 pytestmark = NEEDS_TOOL_NAMES
 
@@ -35,8 +37,8 @@ def exported(cli, world):
 
 @NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
-def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, exported, mode):
-    """--from-file with four columns gives every group the offsets that apply gives it; its dry run shows the same."""
+def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, sandbox, exported, mode):
+    """--from-file with four columns writes the same offsets as apply; --dry-run shows them."""
     groups = [f"{exported}-x", f"{exported}-y"]
     arguments = [argument for group in groups for argument in ("--group", group)]
     done = sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
@@ -54,7 +56,7 @@ def test_kafkas_tool_takes_the_file_of_several_groups(cli, world, sandbox, expor
         assert {(group, tp): offset for group in groups for tp, offset in by_kafka[group].items()} == ours
 
 
-def test_kafkas_tool_takes_the_file_of_one_group(cli, world, sandbox, exported):
+def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, sandbox, exported):
     """--from-file with three columns for one --group has the same result as apply --to-group."""
     file, by_kafka, by_us = str(cli.folder / "one.csv"), f"{exported}-kafka", f"{exported}-us"
     sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
@@ -63,20 +65,63 @@ def test_kafkas_tool_takes_the_file_of_one_group(cli, world, sandbox, exported):
     assert world.committed(by_kafka) == world.committed(by_us) == world.committed(exported)
 
 
-def test_kafkas_tool_describes_a_group_that_we_wrote(cli, world, sandbox, exported):
-    """--describe shows the same offsets, log ends and lag as the snapshot; --state shows Empty."""
+def described(group: str, shown: str) -> list[list[str]]:
+    """Return the cells of the header and of the sorted lines of a group that --describe shows."""
+    lines = [line.split() for line in shown.splitlines()]
+    return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
+
+
+def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, sandbox, exported):
+    """Describe shows the header and the lines of Kafka's --describe, for an Empty group; --state shows Empty."""
     group = f"{exported}-x"
     cli("apply", "split.csv", *NOW)
-    described = sandbox.run_tool(TOOL, "--describe", "--group", group)
-    seen = re.findall(rf"^{group} +(\S+) +(\d+) +(\d+) +(\d+) +(\d+) ", described.stdout, re.MULTILINE)
-    ours = [line.split() for line in cli("describe", group).stdout.splitlines() if line.startswith("a-")]
-    assert sorted(seen) == sorted((t, p, offset, end, lag) for t, p, offset, start, end, lag in ours)
-    assert len(seen) == 2
+    ours = cli("describe", group).stdout
+    kafkas = sandbox.run_tool(TOOL, "--describe", "--group", group).stdout
+    assert described(group, ours) == described(group, kafkas)
+    assert len(described(group, ours)) == 3
+    assert ours.startswith(f"group {group}  Empty, classic, 0 members\n")
     assert re.search(rf"{group} .*Empty +0", sandbox.run_tool(TOOL, "--describe", "--state", "--group", group).stdout)
 
 
-def test_a_file_that_kafkas_tool_exported_is_applied(cli, world, sandbox, exported):
-    """Apply takes the file that Kafka's --reset-offsets --to-current --export prints."""
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, sandbox, protocol):
+    """The shared columns are the same, also for partitions without a commit; only members without partitions differ.
+
+    Kafka's tool leaves these members out, and describe shows them.
+    """
+    topic, other, group = world.create_topic(2), world.create_topic(1), world.name("live")
+    for partition in (0, 1):
+        world.produce(topic, partition, 10)
+    first = world.join(group, topic, **{"group.protocol": protocol})
+    first.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, 4)], asynchronous=False)
+    rest = [world.consumer(group, topic, **{"group.protocol": protocol}) for _ in range(2)]
+    rest.append(world.consumer(group, other, **{"group.protocol": protocol}))
+
+    def balanced() -> bool:
+        held = [each.poll(0.05) or each.assignment() for each in (first, *rest)]
+        return sorted(map(len, held)) == [0, 1, 1, 1]
+
+    until(balanced)
+
+    def same() -> bool:
+        """Return whether both show the same; a rebalance may go on between them."""
+        kafkas = described(group, sandbox.run_tool(TOOL, "--describe", "--group", group).stdout)
+        ours = described(group, cli("describe", group).stdout)
+        idle = [line for line in ours if line[1] == "-"]
+        shown[:] = [kafkas, ours, idle]
+        return [line for line in ours if line not in idle] == kafkas
+
+    shown: list[list[list[str]]] = []
+    until(same)
+    kafkas, _, idle = shown
+    assert len(kafkas) == 4
+    assert [line[1:6] for line in idle] == [["-"] * 5]
+    assert [line[3:6] for line in kafkas if line[1] == topic] == [["4", "10", "6"], ["-", "10", "-"]]
+    assert cli("describe", group).stdout.startswith(f"group {group}  Stable, {protocol}, 4 members\n")
+
+
+def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, sandbox, exported):
+    """Apply reads the file that Kafka's --reset-offsets --to-current --export prints."""
     done = sandbox.run_tool(
         TOOL, "--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported
     )

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaAdminClient
 
 from migrate_groups.errors import Undetermined
-from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
@@ -43,7 +43,7 @@ class Landing:
         """Land new records; return the group's records as (kind, last byte of the offset), and the landing."""
         start = self.fence.ends[self.number]
         assert start is not None
-        log = LandedLog.opened(self.folder, self.fence.cluster_id, {self.number: start})
+        log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})
         records, read = list[LogRecord](), self.topic.read
 
         def listening(*arguments):
@@ -69,7 +69,7 @@ def landing(world, tmp_path, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """Plain, transactional, aborted or deleted commits since the fence are landed in order; later runs add the rest."""
+    """Commits since the fence (plain, transactional, aborted, deleted) are landed in order; later runs add new ones."""
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
@@ -83,8 +83,8 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
 
 
 @NEEDS_TRANSACTIONS
-def test_open_transaction_is_waited_for_and_then_said(landing):
-    """Records behind an open transaction are counted after the time-out, and landed once the transaction has ended."""
+def test_landing_waits_for_an_open_transaction(landing):
+    """Records behind an open transaction are counted at the timeout, and landed once the transaction has ended."""
     producer = landing.commit_in_transaction(6)
     landing.world.commit(landing.group, landing.partition, 7)
     records, landed = landing.land()
@@ -94,7 +94,7 @@ def test_open_transaction_is_waited_for_and_then_said(landing):
     assert (records, landed.held_back) == ([("record", 6), ("record", 7)], {landing.number: 0})
 
 
-def test_nobody_joins_or_appears(landing, bootstrap_servers):
+def test_landing_creates_no_group(landing, bootstrap_servers):
     """Landing creates no group."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         before = {group["group_id"] for group in admin.list_groups()}
@@ -103,7 +103,7 @@ def test_nobody_joins_or_appears(landing, bootstrap_servers):
 
 
 def test_log_that_ends_before_the_fence_is_undetermined(landing):
-    """An offsets topic that ends before the fence was recreated or cut short, and is undetermined."""
-    log = LandedLog.opened(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
-    with pytest.raises(Undetermined, match="made anew or cut short"):
+    """An offsets topic that ends before the fence was recreated or truncated: the result is undetermined."""
+    log = CopiedLog.load_with_starts(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
+    with pytest.raises(Undetermined, match="created again or truncated"):
         land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

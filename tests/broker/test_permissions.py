@@ -49,9 +49,9 @@ def clients(guarded_sandbox: Sandbox):
 
 @pytest.fixture
 def guarded(clients):
-    """The same; each test begins without ACLs."""
+    """The clients, on a broker without ACLs at the start of each test."""
     yield clients
-    clients[2].forget()
+    clients[2].delete_all()
 
 
 class Admin:
@@ -63,7 +63,7 @@ class Admin:
     def close(self) -> None:
         self._client.close()
 
-    def forget(self) -> None:
+    def delete_all(self) -> None:
         """Delete every ACL; return once the broker applies this."""
         anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
         about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
@@ -99,7 +99,7 @@ class Admin:
 
 
 def test_the_least_permissions_are_enough(guarded):
-    """Read on the source group and the topic, and Read and Delete on the target group, which does not exist yet.
+    """Read on the groups and the topic, and Delete on the target group, are enough for a write and a rollback.
 
     Read on the source group and Delete on the target group are for a rollback.
     """
@@ -125,7 +125,7 @@ def delete(writer, group: str, partition: TopicPartition) -> str:
     return answer.error or answer.answer
 
 
-def test_lack_of_read_on_a_target_is_told_before_the_write(guarded):
+def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
     """A target group with Describe only is refused by the check, as the broker would refuse the write."""
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -137,8 +137,8 @@ def test_lack_of_read_on_a_target_is_told_before_the_write(guarded):
     assert write(writer, new, partition) == "GROUP_AUTHORIZATION_FAILED"
 
 
-def test_lack_of_read_on_a_topic_is_told_before_the_write(guarded):
-    """A topic with Describe only is refused by the check, as the broker would refuse its offsets."""
+def test_missing_read_on_a_topic_is_refused_before_the_write(guarded):
+    """A topic with Describe only is refused by the check, as the broker would refuse offsets of this topic."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -148,19 +148,19 @@ def test_lack_of_read_on_a_topic_is_told_before_the_write(guarded):
     assert write(writer, f"{old}-new", partition) == "TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_lack_of_delete_on_a_target_is_a_warning(guarded):
-    """Without Delete the write works with a warning; a rollback, which deletes created offsets, does not."""
+def test_missing_delete_on_a_target_group_is_a_warning(guarded):
+    """Without Delete the write works with a warning, but a rollback could not delete the created offsets."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
     admin.allow("GROUP", new, "READ")
     found = check(plan_of(writer, old, new), "permission")
-    assert (found.verdict, f"lacks Delete on Group '{new}': a rollback" in found.reason) == (Verdict.WARN, True)
+    assert (found.verdict, f"lacks Delete on Group '{new}', so a rollback" in found.reason) == (Verdict.WARN, True)
     assert write(writer, new, partition) == "written"
     assert delete(writer, new, partition) == "GROUP_AUTHORIZATION_FAILED"
 
 
-def test_all_that_is_hidden_is_named_at_once(guarded):
+def test_one_error_names_all_missing_permissions(guarded):
     """Without Describe no plan can be made: one error names all missing permissions at once."""
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -183,39 +183,39 @@ def test_all_that_is_hidden_is_named_at_once(guarded):
         assert lack in str(refusal.value)
 
 
-def test_a_replay_needs_describe_alone_until_it_looks_into_a_log(guarded):
-    """Rewinding needs only Describe; checking for records that are left needs Read, and its absence is reported."""
+def test_rewind_needs_describe_and_finding_records_needs_read(guarded):
+    """Rewind needs only Describe; checking whether records remain needs Read, and the error says so."""
     world, client, admin = guarded
     partition, _ = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
     rows = rows_of_topics(client, [TopicPattern(partition.topic)], FakeClock())
     assert [row.offset for row in rewind(client, rows, ToTime(0), FakeClock()).snapshot.rows()] == [0]
-    with pytest.raises(NotAuthorized, match="while looking whether records are left"):
+    with pytest.raises(NotAuthorized, match="while reading the first unread records"):
         client.first_records({partition: range(10)})
 
 
-def test_lack_of_delete_on_a_group_is_told_before_its_deletion(guarded):
+def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
     """A group that this principal may not delete is refused, as the broker would refuse it."""
     world, client, admin = guarded
     _, group = old_group(world)
     admin.allow("GROUP", group, "READ")
     with pytest.raises(NotAuthorized, match=f"lacks Delete on Group '{group}'"):
-        what_would_go(client, group, FakeClock())
+        what_would_go(client, [group], FakeClock())
     assert client.delete_group(group).error == "GROUP_AUTHORIZATION_FAILED"
 
 
-def test_short_retention_is_a_warning_and_a_hidden_one_is_not_known(guarded):
-    """A retention under a day is a warning; without DescribeConfigs on the cluster it is unknown, which passes."""
+def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
+    """A retention under a day is a warning; an unknown retention, without DescribeConfigs on the cluster, passes."""
     world, writer, admin = guarded
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
     assert (found.verdict, "expire in 10 hours" in found.reason) == (Verdict.WARN, True)
     admin.allow("CLUSTER", "kafka-cluster", "ALL", but="DESCRIBE_CONFIGS")
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
-    assert (found.verdict, found.reason.startswith("not known")) == (Verdict.PASS, True)
+    assert (found.verdict, found.reason.startswith("offsets.retention.minutes is not known")) == (Verdict.PASS, True)
 
 
-def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_proved(guarded, tmp_path):
+def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path):
     """Without Describe on the offsets topic the cut-over reports that it has no fence; the audit is exit 7."""
     world, _, admin = guarded
     partition, old = old_group(world)
@@ -224,7 +224,10 @@ def test_without_describe_on_the_offsets_topic_migrate_says_what_cannot_be_prove
     admin.allow("TOPIC", OFFSETS_TOPIC)
     cli = Cli(tmp_path, world.bootstrap_servers)
     done = cli("migrate", "split.toml", "--yes")
-    assert "audit will not be able to prove this cut-over: __consumer_offsets needs Describe" in done.stderr
+    assert (
+        "audit can't prove this cut-over later, because the log end offsets of __consumer_offsets can't be read"
+        in done.stderr
+    )
     assert "has no fence" in cli.fails("audit", "split.toml.run", code=7)
     config = ClientConfig(bootstrap_servers=world.bootstrap_servers)
     with closing(KafkaOffsetsTopic(config)) as topic, pytest.raises(NotAuthorized, match="__consumer_offsets"):

@@ -1,4 +1,4 @@
-"""Rewind on a real broker: every target, and every edge of a log that a replay may meet."""
+"""Rewind on a real broker, with every kind of target and of log."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def topic(world) -> str:
 @pytest.mark.parametrize(
     ("time", "first"), [(at(3), "3"), (at(2.001), "3"), (at(-3600), "0"), (str(T + 9000), "9"), (at(9), "9")]
 )
-def test_the_first_record_at_or_after_the_time(cli, topic, time, first):
-    """A time (RFC 3339 or milliseconds) finds the first record at or after it; without one it finds the log end."""
+def test_rewind_to_a_time_finds_the_first_record_at_or_after_it(cli, topic, time, first):
+    """A time (RFC 3339 or milliseconds) gives the first record at or after it, or else the log end offset."""
     offsets, said = rewound(cli, "--topic", topic, "--to-datetime", time)
     before = time == at(-3600)
     assert offsets == [first, "0", "0" if before else "5"]
     assert notes(said) == (["empty"] if before else ["empty", "past end"])
 
 
-def test_past_end_skips_or_fails_if_asked(cli, topic):
-    """``skip`` leaves a partition past its end without an offset, ``fail`` refuses it; neither affects an empty one."""
+def test_past_end_skips_or_refuses_a_partition(cli, topic):
+    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses, except in empty partitions."""
     by_time = ("--topic", topic, "--to-datetime", at(4))
     offsets, said = rewound(cli, *by_time, "--past-end", "skip")
     assert offsets == ["4", "0", ""]
@@ -80,14 +80,14 @@ def test_past_end_skips_or_fails_if_asked(cli, topic):
     assert list(cli.folder.iterdir()) == []
 
 
-def test_what_was_understood_is_echoed_in_utc_and_in_the_zone(cli, topic):
+def test_output_shows_the_time_in_utc_and_in_the_time_zone(cli, topic):
     """A time without a UTC offset is in the given time zone; the output shows it in UTC and in the zone."""
     _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
     assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
 
 
-def test_a_span_back_from_now(cli, world):
-    """``--by-duration`` counts back from now: only records within the duration are replayed."""
+def test_rewind_by_a_duration(cli, world):
+    """``--by-duration`` counts back from the present: only records within the duration are replayed."""
     name = world.create_topic(1, **KEPT)
     now = int(time.time())
     for minutes in (120, 60, 30):
@@ -118,22 +118,22 @@ def group(world, topic) -> str:
     ],
     ids=" ".join,
 )
-def test_targets_that_are_no_time(cli, topic, group, target, expected, noted):
+def test_rewind_to_targets_other_than_a_time(cli, topic, group, target, expected, noted):
     """Each target lies within the log; the output shows clamped offsets and partitions without a committed offset."""
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
 
 
-def test_strict_refuses_what_would_be_clamped(cli, group):
+def test_strict_refuses_a_target_outside_the_log(cli, group):
     """``--strict`` refuses a target outside the log, and writes nothing."""
     refusal = cli.fails("rewind", "--group", group, "--shift-by", "+3", "--strict", "-o", "out.csv", code=3)
-    assert "clamped: 11 asked for, and the log ends at 10" in refusal
+    assert "clamped: 11 requested, but the log ends at 10" in refusal
     assert list(cli.folder.iterdir()) == []
 
 
 @NEEDS_TOOL
-def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
+def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, sandbox, topic, group):
     """Rewind and Kafka's tool give the same offsets for the same target, also for targets past the log end."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
@@ -142,18 +142,18 @@ def test_kafkas_own_tool_goes_to_the_same_offsets(cli, sandbox, topic, group):
         assert rewound(cli, "--topic", topic, *target)[0] == [kafkas[number] for number in "012"], target
 
 
-def test_a_time_before_the_first_record_that_is_left(cli, world, topic):
+def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
     """Deleted records are reported with their time span: the replay starts at the log start; ``--strict`` refuses."""
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)
     assert offsets == ["4"]
-    assert "gone: up to 3 s of it: the log starts at 4, and the first record there is of 2023-11-14T22:13:24Z" in said
+    assert "gone: up to 3 s of records deleted: the log starts at 4, with a record of 2023-11-14T22:13:24Z" in said
     assert "gone: up to 3 s" in cli.fails("rewind", *by_time, "--strict", "-o", "out.csv", code=3)
     assert notes(rewound(cli, "--topic", topic, "--partition", "0", "--to-datetime", at(5))[1]) == []
 
 
-def test_a_partition_whose_records_are_all_deleted(cli, world, topic):
+def test_rewind_of_a_partition_without_records(cli, world, topic):
     """A partition without records goes to its log end, and the output says that it is empty."""
     world.delete_records(topic, 2, 5)
     offsets, said = rewound(cli, "--topic", topic, "--partition", "2", "--to-datetime", at(-4))
@@ -161,8 +161,8 @@ def test_a_partition_whose_records_are_all_deleted(cli, world, topic):
     assert "empty: no records are left: the log starts at 5" in said
 
 
-def test_a_compacted_topic(cli, world):
-    """In a compacted topic the first remaining record at or after the time is found."""
+def test_rewind_of_a_compacted_topic(cli, world):
+    """In a compacted topic, rewind finds the first remaining record at or after the time."""
     name = world.create_topic(
         1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "1"}
     )
@@ -181,14 +181,14 @@ def test_a_compacted_topic(cli, world):
 
 
 def test_records_out_of_time_order(cli, world):
-    """The first record by offset is found, so that no later record is skipped; older ones after it come again."""
+    """The lowest offset at or after the time is used: no later record is skipped, and older ones behind it repeat."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 5, 3, 9, 1, 7)
     for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
         assert rewound(cli, "--topic", name, "--to-datetime", at(seconds))[0] == [first], seconds
 
 
-def test_a_topic_with_log_append_time(cli, world):
+def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
     """The broker's append time counts, not the producer's timestamp."""
     name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
     world.produce(name, 0, 2, timestamp=T)
@@ -201,7 +201,7 @@ def test_a_topic_with_log_append_time(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
-    """A time may find a marker, which has the broker's time, but never an offset after the wanted record."""
+    """The offset found may be a transaction marker's, but is never after the first record at or after the time."""
     name = world.create_topic(1, **KEPT)
     world.transact(name, 0, 2, timestamp=T)
     world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
@@ -213,7 +213,7 @@ def test_transaction_markers_and_aborted_records(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_records_of_an_open_transaction(cli, world):
-    """Records of an open transaction count, so that a later commit does not skip them."""
+    """Records of an open transaction are found too, so that they are not skipped if the transaction commits later."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 0)
     producer = world.transactional_producer()
@@ -225,7 +225,7 @@ def test_records_of_an_open_transaction(cli, world):
     producer.abort_transaction(30)
 
 
-def times_known(disk: Path) -> int:
+def mentions(disk: Path) -> int:
     """Return how often the controller's log names a disk: once for the broker's registration, once for each replica."""
     properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
     disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
@@ -233,7 +233,7 @@ def times_known(disk: Path) -> int:
 
 
 @NEEDS_FAILED_DISKS
-def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
+def test_partition_without_a_leader_is_refused(java, kafka_jars, tmp_path):
     """A partition on a failed disk is refused by name, and nothing is written; the others can be rewound alone."""
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
@@ -241,10 +241,10 @@ def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
         broker_world(sandbox.bootstrap_servers) as world,
     ):
         disk = sandbox.node.folder / "broken"
-        before = times_known(disk)
+        before = mentions(disk)
         name = world.create_topic(2)
         # If the disk fails before the controller knows its replicas, the partition keeps its leader (KIP-858).
-        until(lambda: times_known(disk) > before)
+        until(lambda: mentions(disk) > before)
         (lost,) = [path.name for path in disk.glob(f"{name}-*")]
         disk.rename(disk.with_name("unplugged"))
         number = int(lost.rpartition("-")[2])
@@ -257,7 +257,7 @@ def test_a_partition_without_a_leader(java, kafka_jars, tmp_path):
         assert offsets == ["0"]
 
 
-def test_a_live_group_is_neither_asked_nor_touched(cli, world, topic):
+def test_rewind_does_not_change_a_live_group(cli, world, topic):
     """A rewind from a live group changes neither its offsets nor its members; the replay group has its own offsets."""
     live, replay = world.name("live"), world.name("replay")
     world.commit(live, TopicPartition(topic, 0), 10)
@@ -265,15 +265,15 @@ def test_a_live_group_is_neither_asked_nor_touched(cli, world, topic):
     before = world.committed(live)
     cli("rewind", "--group", live, "--to-datetime", at(7), "-o", "replay.csv")
     done = cli("apply", "replay.csv", "--to-group", replay, "--yes")
-    assert "no old group is asked" in done.stdout
+    assert "so no old group is checked" in done.stdout
     assert world.committed(replay) == {TopicPartition(topic, number): offset for number, offset in enumerate((7, 0, 5))}
     assert world.committed(live) == before
     assert "1 member" in cli("describe", live).stdout
     assert member.assignment()
 
 
-def test_rewound_tables_are_filtered_split_exported_and_applied(cli, world, topic):
-    """The output is a snapshot: it can be piped, filtered, split by topic, exported for Kafka's tool, and applied."""
+def test_output_of_rewind_is_filtered_split_exported_and_applied(cli, world, topic):
+    """The output of rewind is a snapshot: it can be piped, filtered, split, exported for Kafka's tool, and applied."""
     other, prefix = world.create_topic(1), world.name("replay")
     records(world, other, 0, 1, 2)
     cli("rewind", "--topic", topic, "--topic", other, "--to-datetime", at(2), "-o", "replay.parquet")
@@ -288,7 +288,7 @@ def test_rewound_tables_are_filtered_split_exported_and_applied(cli, world, topi
     assert world.committed(f"{prefix}-c") == {TopicPartition(other, 0): 0}
 
 
-def test_partitions_that_a_file_lacks_are_named(cli, world, topic):
+def test_partitions_missing_in_the_file_are_named(cli, world, topic):
     """The output names partitions that the file does not contain, unless --partition excludes them."""
     cli("rewind", "--topic", topic, "--to-earliest", "-o", "all.csv")
     cli("filter", "all.csv", "--partition", "0-1", "-o", "two.csv")
@@ -306,7 +306,7 @@ def test_unknown_topics_and_groups_are_refused(cli, world, topic, group):
         refusal = cli.fails("rewind", *source, "--to-earliest", "-o", "out.csv", code=2)
         assert "no topic matches no-such-topic" in refusal
     (cli.folder / "gone.csv").write_text("no-such-topic,0,5\n")
-    assert "topic no-such-topic does not exist" in cli.fails(
+    assert "topic no-such-topic not found" in cli.fails(
         "rewind", "gone.csv", "--shift-by", "-1", "-o", "out.csv", code=3
     )
     assert [path.name for path in cli.folder.iterdir()] == ["gone.csv"]

@@ -1,4 +1,4 @@
-"""Runs on a real broker: the same command again, a hand-back, and a source group that lost its offsets."""
+"""Repeated runs on a real broker, and a source group that has lost its committed offsets."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from tests.support.old_group import Old
 RUN = "split.toml.run"
 
 
-def test_the_same_migrate_again_once_the_new_groups_have_started(cli, world):
-    """The same migrate exits with 0 if the source group has not moved, and with 4 and the range if it has."""
+def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
+    """A second migrate is exit 0 if the source group has not committed since, and exit 4 with the range if it has."""
     old = Old(cli, world)
     first = TopicPartition(old.pay, 0)
     cli("migrate", "split.toml", "--yes")
     world.commit(old.pay_group, first, 7)
     again = cli("migrate", "split.toml", "--yes").stderr
-    assert f"handed over already, and {old.pay_group} has started; nothing was written" in again
+    assert f"handed over already, and started since: group {old.pay_group}; nothing was written" in again
     world.commit(old.group, first, 9)
     assert f"{first} 4 → 9 (5 records)" in cli.fails("migrate", "split.toml", "--yes", code=4)
     assert world.committed(old.pay_group)[first] == 7
 
 
-def test_hand_back_stops_an_old_group_that_lives_on_and_migrate_starts_anew(cli, world):
-    """Hand-back waits until the source group stops, as brokers refuse to write to live groups; migrate then works."""
+def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world):
+    """Hand-back waits until the source group stops, as brokers refuse writes to live groups; migrate then works."""
     old = Old(cli, world, stay=True)
     first = TopicPartition(old.pay, 0)
-    lives_on = world.join(old.group, old.find)
+    member = world.join(old.group, old.find)
     assert "way back" in cli("migrate", "split.toml", "--dry-run").stdout
     cli("migrate", "split.toml", "--yes")
     world.commit(old.pay_group, first, 8)
     with running(cli, "hand-back", RUN, "--yes", "--wait", "60s") as process:
         assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
-        world.leave(lives_on)
+        world.leave(member)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert world.committed(old.group)[first] == 8
@@ -42,21 +42,21 @@ def test_hand_back_stops_an_old_group_that_lives_on_and_migrate_starts_anew(cli,
     assert world.committed(old.pay_group)[first] == 9
 
 
-def test_rollback_sets_again_what_the_old_group_lost(cli, world):
-    """Rollback restores an offset that the source group lost, before it deletes the target group's."""
+def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
+    """Rollback restores an offset that the source group has lost, before it deletes the target group's offset."""
     old = Old(cli, world)
     before = world.committed(old.group)
     cli("migrate", "split.toml", "--yes")
     lost = TopicPartition(old.pay, 1)
     world.delete_offsets(old.group, lost)
     done = cli("rollback", RUN, "--yes")
-    assert f"no longer committed, set again from the receipt: {old.group} {lost}" in done.stdout
+    assert f"expired or deleted, set again from the receipt: {old.group} {lost}" in done.stdout
     assert world.committed(old.group) == before
     assert world.committed(old.pay_group) == world.committed(old.find_group) == {}
 
 
-def test_an_old_group_that_is_gone_is_handed_over_from_the_baseline(cli, world):
-    """If all offsets vanish during the wait the run refuses; ``vanished = "restore"`` takes them from the baseline."""
+def test_offsets_of_a_deleted_source_group_are_restored_from_the_baseline(cli, world):
+    """If all offsets vanish during the wait, the run is refused; ``vanished = "restore"`` uses the baseline."""
     old = Old(cli, world)
     before = world.committed(old.group)
     with running(cli, "migrate", "split.toml", "--yes", "--settle", "3s", "--wait", "6s") as process:
@@ -64,8 +64,8 @@ def test_an_old_group_that_is_gone_is_handed_over_from_the_baseline(cli, world):
         world.delete_group(old.group)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 3, err
-    assert "has no committed offset any more: 4 commit" in err
+    assert "has no committed offset any more: 4 committed offsets" in err
     until(lambda: not world.committed(old.group))
-    assert 'vanished = "restore"' in cli.fails("migrate", "split.toml", "--yes", code=3)
+    assert "pass --vanished restore" in cli.fails("migrate", "split.toml", "--yes", code=3)
     cli("migrate", "split.toml", "--yes", "--vanished", "restore")
     assert world.committed(old.pay_group) | world.committed(old.find_group) == before

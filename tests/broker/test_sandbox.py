@@ -1,4 +1,4 @@
-"""The sandbox is a complete Kafka; nothing of it remains after it or its parent has ended in any way."""
+"""The sandbox is a complete Kafka; however it or its parent ends, no process and no file remains."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Pat
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def answers(address: str) -> bool:
+def listens(address: str) -> bool:
     """Return whether a server listens at an address."""
     host, port = address.split(":")
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0
 
 
-def test_it_answers_on_this_machine_only(sandbox: Sandbox):
+def test_sandbox_listens_on_localhost_only(sandbox: Sandbox):
     """The address is on 127.0.0.1 and belongs to a cluster of one broker with the sandbox's id."""
     assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
     cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
@@ -86,7 +86,7 @@ def test_it_answers_on_this_machine_only(sandbox: Sandbox):
 
 
 @NEEDS_TOOL_NAMES
-def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
+def test_run_tool_runs_a_command_of_kafka(sandbox: Sandbox, world: BrokerWorld):
     """``run_tool`` runs one of Kafka's commands on the sandbox; stdout contains only the command's output."""
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 0)
@@ -98,10 +98,10 @@ def test_kafkas_own_command_runs_on_it(sandbox: Sandbox, world: BrokerWorld):
 
 
 @NEEDS_TOOL_NAMES
-def test_a_second_one_beside_it(
+def test_two_sandboxes_are_two_clusters(
     sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Two sandboxes are two clusters; settings are passed to Kafka; if a port is taken meanwhile, another is used."""
+    """Two sandboxes are two clusters; each passes its settings to Kafka, and uses another port if its port is taken."""
     taken = int(sandbox.bootstrap_servers.split(":")[1])
     choose: Callable[[int], list[int]] = node_module._free_ports
     choices = iter([[taken, *choose(1)], choose(2)])
@@ -118,8 +118,8 @@ def test_a_second_one_beside_it(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka refuses a setting, the error has Kafka's reason in one line, and nothing remains."""
+def test_setting_that_kafka_refuses_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """If Kafka refuses a setting, the error has Kafka's reason in one line, and no file remains."""
     with (
         pytest.raises(ClusterUnavailable, match=r"^.*Invalid value -1 for configuration num.partitions.*$"),
         start_sandbox(kafka_jars, java=java, settings={"num.partitions": "-1"}),
@@ -129,8 +129,8 @@ def test_a_setting_that_kafka_refuses_is_one_line(java: Java, kafka_jars: KafkaJ
 
 
 @NEEDS_LATE_CLASSES
-def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka fails while it starts, the error has the reason in one line, at once and not at the time-out."""
+def test_kafka_that_fails_while_it_starts_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
+    """If Kafka fails while it starts, a one-line error with the reason comes at once and not at the timeout."""
     settings = {"authorizer.class.name": "org.example.Missing"}
     with (
         pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
@@ -140,7 +140,7 @@ def test_a_kafka_that_starts_and_fails_is_one_line(java: Java, kafka_jars: Kafka
     assert list(temporary.iterdir()) == []
 
 
-def test_a_kafka_that_dies_is_told(java: Java, kafka_jars: KafkaJars, temporary: Path):
+def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: KafkaJars, temporary: Path):
     """If Kafka ends, a caller that waits for the sandbox gets an error with the exit code."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.pid, signal.SIGKILL)
@@ -150,18 +150,18 @@ def test_a_kafka_that_dies_is_told(java: Java, kafka_jars: KafkaJars, temporary:
 
 
 @pytest.mark.parametrize("parent", ["", "fork"], indirect=True)
-def test_it_dies_with_its_parent(parent, temporary: Path):
-    """After kill -9 of the parent, Kafka, its keeper and its folder go, even if a fork of the parent still runs."""
+def test_sandbox_ends_with_its_parent(parent, temporary: Path):
+    """After kill -9 of the parent, Kafka and its keeper end and the folder is deleted, even if a fork still runs."""
     process, address, java, keeper = parent
-    assert answers(address)
+    assert listens(address)
     process.kill()
     until(lambda: gone(java) and gone(keeper))
     assert list(temporary.iterdir()) == []
-    assert not answers(address)
+    assert not listens(address)
 
 
-def test_ctrl_c_leaves_nothing(parent, temporary: Path):
-    """Ctrl-C, which all processes of the terminal get, ends the parent and the sandbox."""
+def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
+    """Ctrl-C, which all processes of the terminal receive, ends the parent and the sandbox."""
     process, _, java, keeper = parent
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
@@ -171,7 +171,7 @@ def test_ctrl_c_leaves_nothing(parent, temporary: Path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
-def test_it_dies_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
+def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
     """If the keeper is killed, Kafka ends too; the folder is deleted when the parent leaves the block."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.kept.pid, signal.SIGKILL)
@@ -182,13 +182,15 @@ def test_it_dies_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: P
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_prints_its_address_and_stops(kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int):
+def test_command_prints_the_address_and_ends_on_a_signal(
+    kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int
+):
     """`migrate-groups sandbox` prints only its address on stdout; SIGINT and SIGTERM end it with exit 0."""
     with Cli(tmp_path).start("sandbox") as process:
         try:
             assert process.stdout
             address = process.stdout.readline().strip()
-            assert answers(address)
+            assert listens(address)
             process.send_signal(how)
             out, err = process.communicate(timeout=30)
         finally:
@@ -198,4 +200,4 @@ def test_the_command_prints_its_address_and_stops(kafka_jars: KafkaJars, tmp_pat
     assert "Ctrl-C" in err
     assert f"--bootstrap-server {address}" in err
     assert list(temporary.iterdir()) == []
-    assert not answers(address)
+    assert not listens(address)

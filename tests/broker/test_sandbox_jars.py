@@ -59,10 +59,12 @@ def fake_java(folder: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize("version", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"'])
-def test_java_that_is_too_old_is_one_line(tmp_path: Path, version: str):
-    """Java before 17 is refused in one line with the version that was found and what to install."""
+def test_old_java_is_a_one_line_error(tmp_path: Path, version: str):
+    """Java before 17 is a one-line error with the version found and the version to install."""
     old = fake_java(tmp_path, version)
-    with pytest.raises(MissingDependency, match=r"^\S+ is Java (11|8), too old: install Java 17 .*$") as refused:
+    with pytest.raises(
+        MissingDependency, match=r"^\S+ is Java (11|8), which is too old: install Java 17 .*$"
+    ) as refused:
         find_java({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
     assert str(old) in str(refused.value)
 
@@ -74,8 +76,8 @@ def test_java_on_the_path_is_found(tmp_path: Path, version: str):
     assert find_java({"PATH": f"{new.parent}:{os.environ['PATH']}"}).executable == new
 
 
-def test_java_that_is_missing_is_one_line(tmp_path: Path):
-    """A missing java (PATH or JAVA_HOME), or one without output, is one line that says what to install."""
+def test_missing_java_is_a_one_line_error(tmp_path: Path):
+    """A missing java (PATH or JAVA_HOME), or one without output, is a one-line error that says what to install."""
     silent = tmp_path / "silent"
     fake_java(silent, "").write_text("#!/bin/sh\n")
     broken = tmp_path / "broken"
@@ -85,8 +87,8 @@ def test_java_that_is_missing_is_one_line(tmp_path: Path):
             find_java(environment)
 
 
-def test_all_of_kafka_is_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
-    """The jars of Kafka, its tools and a matching logger are fetched once, and the progress ends at their number."""
+def test_jars_of_kafka_are_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
+    """The jars of Kafka, its tools and a matching logger are fetched once, and the progress counts all of them."""
     steps: list[FetchProgress] = []
     kafka = fetch(steps.append)
     assert [jar.name for jar in kafka.jars] == ALL_JARS
@@ -111,8 +113,8 @@ def test_a_damaged_cache_is_fetched_again(fetch):
     assert cut_short.read_bytes() == whole
 
 
-def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path: Path):
-    """A broken download is one line that names the missing files; complete files are kept, but not used yet."""
+def test_interrupted_download_is_resumed(fetch, repository: MavenRepository, tmp_path: Path):
+    """An interrupted download is a one-line error with the missing files; the next fetch keeps the complete files."""
     repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
     with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
         fetch()
@@ -125,17 +127,15 @@ def test_a_broken_download_resumes(fetch, repository: MavenRepository, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["kafka-clients-9.9.9.pom", "slf4j-simple-1.2.3.pom"])
-def test_a_description_that_is_missing_is_no_module_without_dependencies(
-    fetch, repository: MavenRepository, tmp_path: Path, name: str
-):
-    """A missing POM fails the fetch, because the module's dependencies would be left out."""
+def test_missing_pom_fails_the_fetch(fetch, repository: MavenRepository, tmp_path: Path, name: str):
+    """A missing POM fails the fetch, because the module's dependencies would be missing."""
     repository.failing[name] = lambda request, content: request.send_error(503)
     with pytest.raises(ClusterUnavailable, match=name.rpartition("-")[0]):
         fetch()
     assert not (tmp_path / "kafka" / VERSION).exists()
 
 
-def test_a_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository, tmp_path: Path):
+def test_html_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository, tmp_path: Path):
     """An HTML page of a mirror, sent with status 200, is not used as a jar."""
     page = b"<html>Please log in</html>"
     repository.failing["slf4j-api-1.2.3.jar"] = lambda request, content: send(request, page, len(page))
@@ -144,7 +144,7 @@ def test_a_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository,
     assert not (tmp_path / "kafka" / VERSION).exists()
 
 
-def test_a_killed_fetch_leaves_nothing_that_is_used(fetch, repository: MavenRepository, tmp_path: Path):
+def test_files_of_a_killed_fetch_are_not_used(fetch, repository: MavenRepository, tmp_path: Path):
     """After kill -9 during a download the cache contains no Kafka; the next fetch creates it."""
     stalled, go_on = threading.Event(), threading.Event()
 
@@ -167,16 +167,16 @@ def test_a_killed_fetch_leaves_nothing_that_is_used(fetch, repository: MavenRepo
     assert [jar.name for jar in fetch().jars] == ALL_JARS
 
 
-def test_two_at_once_fetch_once(fetch, repository: MavenRepository):
-    """Of two fetches at the same time, one waits and uses the files of the other."""
+def test_concurrent_fetches_download_once(fetch, repository: MavenRepository):
+    """If two fetches run at the same time, one waits and uses the files of the other."""
     with ThreadPoolExecutor() as both:
         first, second = both.submit(fetch), both.submit(fetch)
     assert first.result() == second.result()
     assert sorted(name for name in repository.sent if name.endswith(".jar")) == ALL_JARS
 
 
-def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path):
-    """`migrate-groups sandbox` with an unreachable mirror is exit 5 with one line, and leaves no usable files."""
+def test_unreachable_mirror_is_a_one_line_error(tmp_path: Path):
+    """With an unreachable mirror, `migrate-groups sandbox` is exit 5 with one line, and leaves no usable files."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         cli = Cli(tmp_path)
@@ -187,7 +187,7 @@ def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path):
     assert not list(tmp_path.rglob("*.jar"))
 
 
-def test_a_version_that_is_none_is_a_usage_error(java: Java, tmp_path: Path):
+def test_malformed_version_is_a_usage_error(java: Java, tmp_path: Path):
     """Text that does not look like a version, such as a path, is refused before any download."""
     for version in ("../4.1.0", "4", "latest"):
         with pytest.raises(UsageError, match="not a version"):
@@ -195,7 +195,7 @@ def test_a_version_that_is_none_is_a_usage_error(java: Java, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_distribution_runs(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
+def test_kafka_runs_from_an_unpacked_distribution(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
     """Kafka runs with the jars of an unpacked distribution, even if no class-data archive can be kept."""
     (tmp_path / "libs").mkdir()
     for jar in kafka_jars.jars:
@@ -207,13 +207,13 @@ def test_a_distribution_runs(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
         assert str(tmp_path) in " ".join(sandbox.tool_command)
 
 
-def test_a_folder_that_is_no_distribution_is_a_usage_error(tmp_path: Path):
-    """``--kafka-home`` with another folder is one line and exit 2."""
+def test_kafka_home_that_is_not_kafka_is_a_usage_error(tmp_path: Path):
+    """``--kafka-home`` with a folder that is not a Kafka distribution is exit 2 with one line."""
     assert "libs/kafka_2" in Cli(tmp_path).fails("sandbox", "--kafka-home", tmp_path, code=2)
 
 
-def test_an_archive_that_could_not_be_made_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """A Java that could not make an archive is not asked again: an empty file records this."""
+def test_failed_class_data_archive_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
+    """If Java could not make the archive, an empty file records this, and there is no second attempt."""
     jars = dataclasses.replace(kafka_jars, archives=tmp_path)
     (option,) = archive_options(kafka_jars, java=java)
     (tmp_path / Path(option).name).touch()

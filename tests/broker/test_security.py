@@ -1,7 +1,8 @@
-"""Every kind of listener, with client properties that Kafka's own tools take too, and the errors of wrong ones."""
+"""Every kind of listener, with client properties files that Kafka's tools also read, and the errors of wrong ones."""
 
 from __future__ import annotations
 
+import base64
 import re
 import socket
 import subprocess
@@ -11,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.kafka import second_client as witness_module
+from migrate_groups.kafka import second_client as second_client_module
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world
+from tests.support.processes import children_of
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
 
@@ -50,7 +53,7 @@ def client_properties(here):
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=NEEDS_TOOL) if mode == "SASL_SSL OAUTHBEARER" else mode for mode in MODES]
 )
-def test_both_clients_and_kafkas_tool_take_the_same_file(
+def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
     """kafka-python writes, confluent-kafka reads back, and Kafka's tool with the same file sees the same offset."""
@@ -77,23 +80,75 @@ def test_both_clients_and_kafkas_tool_take_the_same_file(
     assert not [secret for secret in hidden if secret in all_that_was_said]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_no_log_of_verbose_has_a_secret(secured, here, topic, client_properties, mode):
+    """``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded."""
+    listener, properties = secured.modes()[mode]
+    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    group = f"verbose {mode}"
+    done = here(
+        *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW, "-vv"),
+        *("--bootstrap-server", secured.address(listener), "--command-config", client_properties(properties)),
+    )
+    assert re.search(rf"^  0\.\d{{3}} s  OffsetCommit {group}: 1 partition to broker \d$", done.stderr, re.M)
+    assert f" s  OffsetFetch {group}: 1 partition from the second client" in done.stderr
+    assert re.search(r"^  kafka-python: .*Connected$", done.stderr, re.M)
+    assert re.search(r"^  librdkafka: .*Connected", done.stderr, re.M)
+    encoded = {base64.b64encode(secret.encode()).decode() for secret in SECRETS.values()}
+    keys = {line for line in secured.pem("client.pem").split("-----")[2].split() if line}
+    token = {"eyJ"}  # a JSON Web Token begins with it
+    unescaped = {"w#o:r"}  # the part of alice's password that no escape changes
+    secrets = {*SECRETS.values(), *encoded, *keys, *token, *unescaped, "PRIVATE KEY", "jaas"}
+    assert not [secret for secret in secrets if secret in done.stdout + done.stderr]
+
+
 def test_no_secret_is_in_the_process_list(secured, monkeypatch):
     """The second client's process gets its settings through a pipe, not as arguments or in its environment."""
-    monkeypatch.setattr(witness_module, "subprocess", subprocess)  # a cold start: its command line is read
+    monkeypatch.setattr(second_client_module, "subprocess", subprocess)  # a cold start: its command line is read
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
-    with closing(SecondClient(config)) as witness:
-        assert witness.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
-        assert witness._child is not None
-        process = Path(f"/proc/{witness._child._process.pid}")
+    with closing(SecondClient(config)) as second_client:
+        assert second_client.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
+        assert second_client._child is not None
+        process = Path(f"/proc/{second_client._child._process.pid}")
         assert b"second_client_process" in (process / "cmdline").read_bytes()
+        assert re.search(r"^Max core file size +0 +0 ", (process / "limits").read_text(), re.M)  # no core file
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
 
+def test_a_killed_command_leaves_no_secret_behind(secured, cli, topic):
+    """A command that is killed in its first handshake leaves no temporary file, and showed no secret anywhere."""
+    (cli.folder / "client.properties").write_text(properties_text(**secured.modes()["mutual TLS, JKS"][1]))
+    (cli.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    cli.environment["TMPDIR"] = str(cli.folder / "temporary")
+    (cli.folder / "temporary").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        process = cli.cold.start(
+            *("apply", "offsets.csv", "--to-group", "killed", *NOW, "-vv", "--bootstrap-server", address),
+            *("--command-config", "client.properties"),
+        )
+        server.settimeout(60)
+        connection, _ = server.accept()
+        with connection:
+            assert connection.recv(1)  # the client has loaded its key, and begins the handshake
+            pids = (process.pid, *children_of(process.pid))
+            shown = b"".join(
+                Path(f"/proc/{pid}/{name}").read_bytes() for pid in pids for name in ("cmdline", "environ")
+            )
+            process.kill()
+            shown += "".join(process.communicate()).encode()
+    assert b"second_client_process" in shown
+    left = [path for path in cli.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
+    assert not [path for path in left if path.parent.name == "temporary"]
+    shown += b"".join(path.read_bytes() for path in left)
+    assert not [secret for secret in (*SECRETS.values(), "PRIVATE KEY") if secret.encode() in shown]
+
+
 @pytest.mark.parametrize("given", ["file", "inline"])
-def test_a_key_may_be_encrypted(secured, here, topic, client_properties, given):
-    """With ssl.key.password both clients read an encrypted key; Kafka's tool on Java 17 reads no modern algorithm."""
+def test_both_clients_read_an_encrypted_key(secured, here, topic, client_properties, given):
+    """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 does not."""
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
@@ -119,9 +174,11 @@ def sasl_ssl(secured: Secured, mechanism: str, password: str | None = None) -> d
     return sasl(secured, mechanism, password) | {"security_protocol": "SASL_SSL"} | secured.trust()
 
 
-REFUSED = r"the cluster refused User:alice \(%s\): Authentication failed.*; check the --command-config"
+REFUSED = r"login as User:alice \(%s\) failed: Authentication failed.*; check --command-config"
 UNTRUSTED = "can't be trusted: unable to get local issuer certificate; check ssl.truststore"
-NO_TOKEN = "the cluster refused the principal of OAuth client app .*: the token server 127.0.0.1 gave no token: "
+NO_TOKEN = (
+    r"login as the principal of OAuth client app \(OAUTHBEARER\) failed: the token server 127.0.0.1 gave no token: "
+)
 # Wrong configurations: the listener, the client's properties, and the error.
 WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "password": ("SASL_SSL", lambda it: sasl_ssl(it, "PLAIN", "wrong-hidden"), REFUSED % "PLAIN"),
@@ -133,7 +190,7 @@ WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "client secret": (
         "SASL_SSL",
         lambda it: sasl_ssl(it, "OAUTHBEARER", "wrong-hidden"),
-        NO_TOKEN + "401 invalid_client; check",
+        NO_TOKEN + "HTTP 401 invalid_client; check",
     ),
     "token server": (
         "SASL_PLAINTEXT",
@@ -151,32 +208,40 @@ WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "authority": ("SSL", lambda it: tls(it, ssl_truststore_location=str(it.folder / "other.pem")), UNTRUSTED),
     "no authority": ("SSL", lambda it: {"security_protocol": "SSL"}, UNTRUSTED),
     "host name": ("SSL by name", tls, "Hostname mismatch, certificate is not valid for 'localhost'; check"),
-    "plain client": ("SSL", lambda it: {}, "speaks TLS, and security.protocol is PLAINTEXT; check"),
+    "plain client": ("SSL", lambda it: {}, "speaks TLS, but security.protocol is PLAINTEXT; check"),
     "plain client with SASL": (
         "SASL_SSL",
         lambda it: sasl(it, "PLAIN"),
-        "speaks TLS, and security.protocol is SASL_PLAINTEXT; check",
+        "speaks TLS, but security.protocol is SASL_PLAINTEXT; check",
     ),
-    "TLS client": ("PLAINTEXT", tls, "does not speak TLS, and security.protocol is SSL; check"),
+    "TLS client": ("PLAINTEXT", tls, "does not speak TLS, but security.protocol is SSL; check"),
     "TLS client with SASL": (
         "SASL_PLAINTEXT",
         lambda it: sasl_ssl(it, "PLAIN"),
-        "does not speak TLS, and security.protocol is SASL_SSL; check",
+        "does not speak TLS, but security.protocol is SASL_SSL; check",
     ),
-    "no login": ("SASL_PLAINTEXT", lambda it: {}, r"takes SASL \(OAUTHBEARER, PLAIN, .*\), and security.protocol is"),
-    "no login, TLS": ("SASL_SSL", tls, r"takes SASL \(OAUTHBEARER, PLAIN, .*\), and security.protocol is SSL; check"),
-    "login": ("PLAINTEXT", lambda it: sasl(it, "PLAIN"), "does not ask who a client is, and security.protocol is"),
+    "no login": (
+        "SASL_PLAINTEXT",
+        lambda it: {},
+        r"requires SASL \(OAUTHBEARER, PLAIN, .*\), but security.protocol is",
+    ),
+    "no login, TLS": (
+        "SASL_SSL",
+        tls,
+        r"requires SASL \(OAUTHBEARER, PLAIN, .*\), but security.protocol is SSL; check",
+    ),
+    "login": ("PLAINTEXT", lambda it: sasl(it, "PLAIN"), "does not use SASL, but security.protocol is"),
     "no client certificate": (
         "MTLS",
         tls,
-        r"broke TLS off \(.*\): it refuses the keystore's certificate, or wants one",
+        r"closed the TLS connection \(.*\): it refuses the certificate of ssl.keystore, or requires one",
     ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_as_it_is(secured, here, client_properties, case):
-    """Each wrong configuration is exit 5 with one line, at once and not at the time-out, without a secret."""
+def test_wrong_client_properties_are_a_one_line_error(secured, here, client_properties, case):
+    """Each wrong configuration is exit 5 with one line, at once and not at the timeout, without a secret."""
     listener, properties, said = WRONG[case]
     address = secured.address(listener.removesuffix(" by name"))
     address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
@@ -199,22 +264,24 @@ def hung():
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-def test_a_server_that_hangs_ends_with_the_time_out(here, hung, protocol):
-    """A hung server ends at the time-out, even in a TLS handshake, in which kafka-python alone waits forever."""
+def test_hung_server_ends_at_the_timeout(here, hung, protocol):
+    """A command ends at the timeout if the server hangs, even in a TLS handshake (kafka-python alone waits forever)."""
     options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
     code, _, err = here.outcome("describe", "g", *options)
     assert code == 5
-    assert err == f"error: no bootstrap server can be reached ({hung}: nothing within 1 s); check --bootstrap-server\n"
+    assert (
+        err == f"error: no bootstrap server can be reached ({hung}: no answer within 1 s); check --bootstrap-server\n"
+    )
 
 
-def test_servers_that_hang_leave_time_for_the_others(secured, here, hung):
-    """Each bootstrap server gets a share of the time, so that a working one is found after hung ones."""
+def test_hung_servers_leave_time_for_the_others(secured, here, hung):
+    """Each bootstrap server gets a share of the timeout, so that a working one is found after hung ones."""
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
     code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err
 
 
-def test_a_name_with_signs_that_scram_has_a_meaning_for(secured, here, topic, client_properties):
+def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, topic, client_properties):
     """A user whose name contains a comma and an equals sign logs in with both clients."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = "a=b,c"

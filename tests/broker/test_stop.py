@@ -1,4 +1,4 @@
-"""The proof of a stop on a real broker: verify, and apply's checks of the source group."""
+"""The proof that a group has stopped, on a real broker: verify, and the checks of apply."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.reading.take import observe
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.broker_world import until
+from tests.support.documents import parsed
+from tests.support.old_group import Old
 from tests.support.planning import connected
-from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS, NEEDS_TRANSACTIONS
+from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_NEW_PARTITIONS, NEEDS_TRANSACTIONS
 
 NOW = ("--settle", "0s", "--guard", "0s")
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
-def test_live_group_is_not_stopped(cli, world, protocol):
-    """A live group (classic and KIP-848) is refused with client and host; once it has no members it passes."""
+def test_verify_refuses_a_live_group(cli, world, protocol):
+    """A live group is refused with the client and host of its members; once it has no members it passes."""
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -47,15 +49,15 @@ def test_verify_waits_for_the_last_member(cli, world):
     assert out.startswith("stopped: ")
 
 
-def test_a_wait_that_runs_out_is_refused(cli, world):
-    """A wait that runs out is exit 3."""
+def test_verify_is_exit_3_if_the_wait_times_out(cli, world):
+    """If the group does not stop within ``--wait``, verify is exit 3."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic)
     assert "after 1 s" in cli.fails("verify", group, "--wait", "1s", "--settle", "0s", code=3)
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
-def test_by_topic_the_group_may_live_on(cli, world, protocol):
+def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protocol):
     """With ``--topic`` a Stable group passes only if no member is assigned or subscribed to those topics."""
     kept, moved = world.create_topic(), world.create_topic()
     group = world.name("live")
@@ -66,8 +68,39 @@ def test_by_topic_the_group_may_live_on(cli, world, protocol):
     assert "no topic matches nope" in cli.fails("verify", group, "--topic", "nope", "--settle", "0s", code=2)
 
 
-def test_simple_consumer_betrays_itself_by_moving_offsets(cli, world):
-    """A consumer without membership is found by offsets that move within ``settle``, and the stop is refused."""
+@NEEDS_KIP_848
+def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
+    """A KIP-848 member that subscribes to a topic is named with its regular expression, also if it is assigned nothing.
+
+    It gets the topic as soon as another member leaves.
+    """
+    topic, group = world.create_topic(), world.name("live")
+    world.commit(group, TopicPartition(topic, 0), 0)
+
+    def join(client_id: str, subscription: str) -> confluent_kafka.Consumer:
+        return world.consumer(group, subscription, **{"group.protocol": "consumer", "client.id": client_id})
+
+    def assigned(client_id: str | None = None) -> dict[str, list[object]]:
+        """Return the partitions of each member once the group is Stable, and the client has one."""
+        (found,) = parsed(cli("describe", group, "--format", "json").stdout)["groups"]
+        members = {member["client_id"]: member["assignment"] for member in found["members"]}
+        return members if found["state"] == "Stable" and (not client_id or members.get(client_id)) else {}
+
+    busy = join("busy", topic)
+    until(lambda: assigned("busy"))
+    rest = [join("by-name", topic), join("by-regex", f"^{topic[:-1]}.*")]
+    members = until(lambda: len(found := assigned()) == 3 and found)
+    assert [members["by-name"], members["by-regex"]] == [[], []]
+    refusal = cli.fails("verify", group, "--topic", topic, "--settle", "0s", code=3)
+    assert f"has 3 members assigned or subscribed to {topic} (busy at 127.0.0.1 on {topic}, " in refusal
+    assert f"by-name at 127.0.0.1 on {topic}, by-regex at 127.0.0.1 subscribed to regex (^{topic[:-1]}.*); " in refusal
+    for each in (busy, *rest):
+        world.leave(each)
+    cli("verify", group, "--topic", topic, "--settle", "0s", "--wait", "30s")
+
+
+def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
+    """A consumer without membership is found, because committed offsets move within ``settle``."""
     topic, group = world.create_topic(), world.name("simple")
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 1000)
@@ -99,7 +132,8 @@ def test_missing_group_is_refused(cli):
     assert list(cli.folder.iterdir()) == []
 
 
-def prepared(cli, world):
+def group_with_a_snapshot(cli, world):
+    """Commit offset 4 of ten records and save the group's snapshot as s.csv; return the partition and the group."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -108,8 +142,8 @@ def prepared(cli, world):
 
 
 def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world):
-    """While the source group is live, a dry run passes as pending; the write is refused and writes nothing."""
-    partition, group = prepared(cli, world)
+    """While the source group is live, the check is pending in a dry run, and the write is refused."""
+    partition, group = group_with_a_snapshot(cli, world)
     world.join(group, partition.topic)
     dry = cli("apply", "s.csv", "--to-group", f"{group}-new", "--dry-run").stdout
     assert "pending" in dry
@@ -120,8 +154,8 @@ def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world)
 
 
 def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
-    """A snapshot is refused if the source group has moved since; the error names partition and distance."""
-    partition, group = prepared(cli, world)
+    """A snapshot is refused if the source group has committed since; the error has the partition and the difference."""
+    partition, group = group_with_a_snapshot(cli, world)
     world.commit(group, partition, 7)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
     assert f"{partition} 4 → 7 (+3)" in refusal
@@ -130,7 +164,7 @@ def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
 
 def test_live_target_is_refused(cli, world):
     """A target group with members is refused, and the error names them."""
-    partition, group = prepared(cli, world)
+    partition, group = group_with_a_snapshot(cli, world)
     world.join(f"{group}-new", partition.topic)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
     assert "targets: " in refusal
@@ -138,8 +172,8 @@ def test_live_target_is_refused(cli, world):
 
 
 def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
-    """A recreated topic is refused because of its id: it has other records at the same offsets."""
-    partition, group = prepared(cli, world)
+    """A topic with another topic id is refused, because it has other records at the same offsets."""
+    partition, group = group_with_a_snapshot(cli, world)
     world.delete_topic(partition.topic)
     world.create_topic(topic=partition.topic)
     world.produce(partition.topic, 0, 10)
@@ -149,7 +183,9 @@ def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
 
 
 @pytest.mark.parametrize(
-    ("offset", "complaint"), [(2, "3 records gone already"), (11, "the log ends at 10")], ids=["below", "beyond"]
+    ("offset", "complaint"),
+    [(2, "3 records deleted already"), (11, "the log end offset is 10")],
+    ids=["below", "beyond"],
 )
 def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
     """An offset below the log start or beyond the log end is refused, although the broker would store it."""
@@ -178,7 +214,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
     assert world.committed(group) == {first: 2, second: 8}
 
 
-def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
+def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
     """A partition of a moved topic without a committed offset is refused, unless ``--uncommitted`` decides."""
     topic, group = world.create_topic(2), world.name("old")
     world.produce(topic, 1, 10)
@@ -186,7 +222,7 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
     world.commit(group, TopicPartition(topic, 0), 0)
     cli("snapshot", group, "-o", "s.csv")
     arguments = ("apply", "s.csv", *NOW, "--yes", "--to-group")
-    assert f"without a commit: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
+    assert f"without a committed offset: {topic}-1" in cli.fails(*arguments, f"{group}-a", code=3)
     cli(*arguments, f"{group}-b", "--uncommitted", "leave")
     assert world.committed(f"{group}-b") == {TopicPartition(topic, 0): 0}
     cli(*arguments, f"{group}-c", "--uncommitted", "earliest")
@@ -194,9 +230,9 @@ def test_partitions_without_a_commit_are_refused_or_decided(cli, world):
 
 
 @NEEDS_NEW_PARTITIONS
-def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
+def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
     """A partition added since the snapshot has no committed offset: it is refused, or starts at its log start."""
-    partition, group = prepared(cli, world)
+    partition, group = group_with_a_snapshot(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
     assert f"{partition.topic}-1" in cli.fails(*arguments, code=3)
@@ -204,18 +240,18 @@ def test_partitions_added_since_the_snapshot_are_noticed(cli, world):
     assert world.committed(f"{group}-new") == {partition: 4, TopicPartition(partition.topic, 1): 0}
 
 
-def test_another_cluster_is_refused(cli, world):
-    """A file from another cluster is refused, because the same offset is another record there."""
-    prepared(cli, world)
+def test_snapshot_of_another_cluster_is_refused(cli, world):
+    """A snapshot of another cluster is refused, because the same offset is another record there."""
+    group_with_a_snapshot(cli, world)
     text = (cli.folder / "s.csv").read_text()
     cluster = text.splitlines()[1].split(",")[0]
     (cli.folder / "other.csv").write_text(text.replace(cluster, "another-cluster"))
     assert "from cluster another-cluster" in cli.fails("apply", "other.csv", "--to-group", "x", *NOW, "--yes", code=3)
 
 
-def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
-    """A commit of the source group after the write is exit 4; the partition is named, also in the receipt."""
-    partition, group = prepared(cli, world)
+def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
+    """A commit of the source group during the guard is exit 4; stderr and the receipt name the partition."""
+    partition, group = group_with_a_snapshot(cli, world)
     applying = cli.start("apply", "s.csv", "--to-group", f"{group}-new", "--settle", "0s", "--guard", "30s", "--yes")
     until(lambda: world.committed(f"{group}-new"))
     world.commit(group, partition, 6)
@@ -228,10 +264,10 @@ def test_old_group_that_comes_back_during_the_guard_is_exit_4(cli, world):
 
 
 @NEEDS_TRANSACTIONS
-def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
-    """A pending transactional commit is None among all commits, or omitted if it is the first one.
+def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
+    """The committed offsets of all partitions have None for a pending transactional commit, or omit a first one.
 
-    Asked for by name, both are refused until the transaction ends.
+    Requests for these partitions are refused until the transaction ends.
     """
     topic, group = world.create_topic(3), world.name("old")
     known, again, first = (TopicPartition(topic, number) for number in range(3))
@@ -247,8 +283,8 @@ def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
             with pytest.raises(Refused, match=f"pending transactional commits on {partition};"):
                 client.committed(group, [partition])
         producer.commit_transaction()
-        look = observe(client, client.describe_group(group), frozenset)
-    assert {partition.partition: each and each.offset for partition, each in look.committed.items()} == {
+        observed = observe(client, client.describe_group(group), frozenset)
+    assert {partition.partition: each and each.offset for partition, each in observed.committed.items()} == {
         0: 4,
         1: 6,
         2: 6,
@@ -257,13 +293,13 @@ def test_what_is_pending_is_not_among_all_commits(world, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_waited_for(cli, world):
-    """An offset in an open transaction is refused by name until the transaction ends, then it is used."""
-    partition, group = prepared(cli, world)
+    """A committed offset in an open transaction is refused until the transaction ends; then it is used."""
+    partition, group = group_with_a_snapshot(cli, world)
     producer = world.transactional_producer()
     producer.begin_transaction()
     pending = confluent_kafka.TopicPartition(*partition, 6)
-    nobody = world.consumer(group).consumer_group_metadata()
-    producer.send_offsets_to_transaction([pending], nobody)
+    group_metadata = world.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([pending], group_metadata)
     refusal = cli.fails("verify", group, "--settle", "0s", "--timeout", "2s", code=3)
     assert "pending transactional commits" in refusal
     assert str(partition) in refusal
@@ -276,7 +312,7 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
     assert world.committed(f"{group}-new") == {partition: 6}
 
 
-def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers, monkeypatch):
+def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_servers, monkeypatch):
     """A Dead group with committed offsets counts as Empty: on Azure Event Hubs a group goes from Stable to Dead."""
     group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
     world.commit(group, partition, 0)
@@ -299,3 +335,20 @@ def test_a_group_that_is_dead_and_has_commits_is_empty(world, bootstrap_servers,
         assert reader.describe_group(group).stopped
         assert reader.describe_group(group).is_consumer_group
         assert not reader.describe_group(world.name("never")).exists
+
+
+@NEEDS_TRANSACTIONS
+def test_pending_commits_on_topics_that_stay_do_not_hold_up_the_others(cli, world):
+    """While an application that stays has a transaction open, the topics of the others are planned and handed over."""
+    old = Old(cli, world, stay=True)
+    producer = world.transactional_producer()
+    producer.begin_transaction()
+    pending = [confluent_kafka.TopicPartition(old.find, number, 9) for number in (0, 1)]
+    producer.send_offsets_to_transaction(pending, world.consumer(old.group).consumer_group_metadata())
+    cli("migrate", "split.toml", "--dry-run", "--timeout", "2s")
+    cli("migrate", "split.toml", "--yes", "--timeout", "2s")
+    assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 4, TopicPartition(old.pay, 1): 5}
+    remark = f"a transactional commit is pending for {old.find}-0, {old.find}-1"
+    assert remark in " ".join(cli("describe", old.group, "--timeout", "2s").stdout.split())
+    producer.commit_transaction()
+    until(lambda: old.offsets(old.find) == {TopicPartition(old.find, 0): 9, TopicPartition(old.find, 1): 9})

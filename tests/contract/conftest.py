@@ -12,15 +12,16 @@ from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import broker_world
 from tests.support.in_memory import InMemoryCluster
 
 
 class InMemoryWorld:
-    """Deeds of other clients on the cluster in memory, with the methods of `BrokerWorld`."""
+    """Other clients on the cluster in memory, with the methods of `BrokerWorld`."""
 
     def __init__(self) -> None:
-        self.writer = self.witness = InMemoryCluster()
+        self.writer = self.second_client = InMemoryCluster()
         self._numbers = itertools.count()
 
     def name(self, what: str) -> str:
@@ -31,41 +32,54 @@ class InMemoryWorld:
         self.writer.create_topic(topic, partitions)
         return topic
 
-    def __getattr__(self, deed: str):
-        return getattr(self.writer, deed)
+    def __getattr__(self, method: str):
+        return getattr(self.writer, method)
 
-    def join(self, group: str, *topics: str) -> tuple[str, str]:
+    def join(self, group: str, *topics: str, **config: str) -> tuple[str, str]:
+        """Add a member that gets what no other member has; a topic that starts with ``^`` is a regular expression."""
         member_id = self.name("member")
+        regex = "".join(topic for topic in topics if topic.startswith("^"))
+        matched = TopicPattern(regex, is_regex=True).matching([*self.writer.describe_topics(None)]) if regex else []
+        taken = {each for other in self.writer.describe_group(group).members for each in other.assignment}
         partitions = {
             TopicPartition(topic, number)
-            for topic, described in self.writer.describe_topics(topics).items()
+            for topic, described in self.writer.describe_topics({*topics, *matched}).items()
             for number in described.partitions
         }
         member = Member(
             member_id=member_id,
-            client_id="test-app",
+            client_id=config.get("client.id", "test-app"),
             host="/127.0.0.1",
-            assignment=frozenset(partitions),
-            subscription=frozenset(topics),
+            assignment=frozenset(partitions - taken),
+            subscription=frozenset(topics) - {regex},
+            subscription_regex=regex,
         )
-        self.writer.join(group, member)
+        self.writer.join(group, member, group_type=config.get("group.protocol", "classic"))
         return group, member_id
+
+    consumer = join
 
     def leave(self, joined: tuple[str, str]) -> None:
         self.writer.leave(*joined)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a busy machine more time than users have to look for the first unread records."""
+    monkeypatch.setattr("migrate_groups.kafka.first_records._LOOK_SECONDS", 60.0)
+
+
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """Deeds of other clients; ``world.writer`` and ``world.witness`` are under test."""
+    """Other clients; ``world.writer`` and ``world.second_client`` are under test."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return
     config = ClientConfig(bootstrap_servers=request.getfixturevalue("bootstrap_servers"), timeout=20)
     with (
-        closing(SecondClient(config)) as witness,
-        broker_world(config.bootstrap_servers) as deeds,
-        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
+        closing(SecondClient(config)) as second_client,
+        broker_world(config.bootstrap_servers) as others,
+        closing(KafkaPythonWriter(config)) as writer,
     ):
-        deeds.writer, deeds.witness = writer, witness
-        yield deeds
+        others.writer, others.second_client = writer, second_client
+        yield others

@@ -7,8 +7,12 @@ from datetime import timedelta
 import pytest
 
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, LeaderEpoch, LogRange, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.snapshots.selection import TopicPattern
+from tests.support.broker_world import until
+from tests.support.versions import CONSUMER, NEEDS_KIP_848
 
 
 def test_cluster_id_is_stable(world):
@@ -23,7 +27,7 @@ def test_group_that_never_existed_is_dead(world):
     assert world.writer.all_committed("nobody-here") == {}
 
 
-def test_group_made_by_alter_is_an_empty_consumer_group(world):
+def test_group_created_by_alter_is_an_empty_consumer_group(world):
     """A group that is created by writing offsets is classic, Empty, has no protocol type, and can be written again."""
     topic, group = world.create_topic(), world.name("group")
     world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
@@ -33,7 +37,7 @@ def test_group_made_by_alter_is_an_empty_consumer_group(world):
     assert described.stopped
 
 
-def test_members_are_seen_with_what_they_hold(world):
+def test_members_have_client_id_assignment_and_subscription(world):
     """A live classic group is Stable, and its member shows client id, assignment and subscription."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic)
@@ -51,7 +55,40 @@ def test_members_are_seen_with_what_they_hold(world):
     assert (described.protocol_type, described.assignor) == ("consumer", "")
 
 
-def test_topics_are_described_and_unknown_ones_left_out(world):
+@NEEDS_KIP_848
+def test_kip_848_members_have_assignment_and_subscription(world):
+    """A member of a KIP-848 group shows what it subscribes to, by name or regular expression, also if it gets none."""
+    topic, group = world.create_topic(), world.name("group")
+    kip_848 = {"group.protocol": "consumer"}
+    joined = world.join(group, topic, **kip_848)
+    others = [
+        world.consumer(group, topic, **kip_848, **{"client.id": "by-name"}),
+        world.consumer(group, f"^{topic}", **kip_848, **{"client.id": "by-regex"}),
+    ]
+    described = until(lambda: stable(world.writer.describe_group(group), members=3))
+    members = {member.client_id: member for member in described.members}
+    assert (described.group_type, described.protocol_type, described.assignor) == ("consumer", "consumer", "")
+    assert described.is_consumer_group
+    names = {name: member.subscription for name, member in members.items()}
+    assert names == {"test-app": {topic}, "by-name": {topic}, "by-regex": frozenset()}
+    regexes = {name: member.subscription_regex for name, member in members.items()}
+    by_regex = TopicPattern(regexes.pop("by-regex"), is_regex=True)  # librdkafka puts it into parentheses
+    assert by_regex.matching([topic, topic[1:]]) == [topic]
+    assert regexes == {"test-app": "", "by-name": ""}
+    assert sorted(len(member.assignment) for member in described.members) == [0, 0, 1]
+    for each in (*others, joined):
+        world.leave(each)
+    described = until(lambda: stable(world.writer.describe_group(group), state="Empty", members=0))
+    assert described.stopped
+    assert (described.group_type, described.protocol_type) == ("consumer", "consumer")
+
+
+def stable(described: GroupDescription, *, state: str = "Stable", members: int) -> GroupDescription | None:
+    """Return the description if the group has this state and number of members."""
+    return described if (described.state, len(described.members)) == (state, members) else None
+
+
+def test_unknown_topics_are_omitted_from_descriptions(world):
     """A topic has an id and partitions; a topic that does not exist is omitted, and is not created by the request."""
     topic = world.create_topic(3)
     described = world.writer.describe_topics([topic, "no-such-topic"])
@@ -73,7 +110,7 @@ def test_all_topics_are_described(world):
     assert other not in world.writer.describe_topics(None)
 
 
-def test_permissions_are_told_of_what_exists_and_what_does_not(world):
+def test_permissions_include_resources_that_do_not_exist(world):
     """Without ACLs every operation is permitted on groups and topics, including those that do not exist yet."""
     topic, group, live = world.create_topic(), world.name("group"), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 1)
@@ -85,9 +122,14 @@ def test_permissions_are_told_of_what_exists_and_what_does_not(world):
     world.leave(joined)
 
 
-def test_retention_of_offsets_is_told(world):
+def test_offsets_retention_is_read_from_the_brokers(world):
     """The retention of offsets is a setting of the brokers; its default is seven days."""
     assert world.writer.offsets_retention() == timedelta(days=7)
+
+
+def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):
+    """How long an Empty group waits for more members is a setting of the brokers; a sandbox sets it to 0."""
+    assert world.writer.initial_rebalance_delay() == timedelta(0)
 
 
 def test_recreated_topic_has_another_id(world):
@@ -99,7 +141,7 @@ def test_recreated_topic_has_another_id(world):
     assert world.writer.describe_topics([topic])[topic].topic_id != first
 
 
-def test_both_ends_of_the_log(world):
+def test_log_start_and_log_end_offsets(world):
     """Log start and log end offset change with produced and deleted records; unknown partitions are omitted."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
@@ -111,7 +153,7 @@ def test_both_ends_of_the_log(world):
     }
 
 
-def test_an_end_that_is_known_is_not_asked_for(world):
+def test_a_known_log_end_offset_is_not_read_again(world):
     """A known log end or log start offset is returned as given, the other is read; unknown partitions are omitted."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
@@ -130,7 +172,7 @@ def test_an_end_that_is_known_is_not_asked_for(world):
     }
 
 
-def test_an_end_that_no_leader_has_told_is_asked_for(world):
+def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
     """A given log end offset is read again, unless a leader has returned it or the log start offset is given too."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
@@ -139,6 +181,17 @@ def test_an_end_that_no_leader_has_told_is_asked_for(world):
     assert world.writer.log_ranges([partition], {partition: 9}) == {partition: LogRange(start=0, end=5)}
     known = {partition: LogRange(start=1, end=9)}
     assert world.writer.log_ranges([partition], {partition: 9}, {partition: 1}) == known
+
+
+def test_a_leader_epoch_without_a_later_one_has_no_end(world):
+    """The current leader epoch and a higher one have no end; partitions that do not exist are omitted."""
+    partition = TopicPartition(world.create_topic(), 0)
+    world.produce(*partition, 3)
+    asked = [LeaderEpoch(partition=partition, epoch=epoch) for epoch in (0, 7)]
+    missing = [LeaderEpoch(partition=TopicPartition(topic, 9), epoch=0) for topic in (partition.topic, "no-such")]
+    assert world.writer.epoch_ends([*asked, *missing]) == {}
+    world.writer.log_ranges([partition])
+    assert world.writer.epoch_ends(asked) == {}
 
 
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])
@@ -155,12 +208,12 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
     assert world.writer.all_committed(group) == wanted
 
 
-def test_witness_sees_offset_and_epoch(world):
+def test_second_client_reads_offset_and_leader_epoch(world):
     """The second client reads the same offsets and epochs for 600 partitions, and None without a committed offset."""
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
-    seen = world.witness.committed(group, [*wanted, TopicPartition(topic, 599)])
+    seen = world.second_client.committed(group, [*wanted, TopicPartition(topic, 599)])
     assert {partition: committed and committed.offset for partition, committed in seen.items()} == {
         **{partition: committed.offset for partition, committed in wanted.items()},
         TopicPartition(topic, 599): None,
@@ -183,7 +236,7 @@ def test_several_groups_are_written_and_read_at_once(world):
     never = world.name("never")
     asked = {**{group: [partition] for group in groups}, live: [partition, nowhere], never: [partition]}
     asked[groups[1]] = []
-    for reader in (world.writer, world.witness):
+    for reader in (world.writer, world.second_client):
         found = reader.committed_by_group(asked)
         assert [found[group][partition].offset for group in groups if asked[group]] == [0, *range(2, 20)]
         assert (found[groups[1]], found[live], found[never]) == (
@@ -222,6 +275,23 @@ def test_several_groups_are_described_at_once(world):
     world.leave(joined)
 
 
+def test_descriptions_and_commits_of_groups_are_those_of_each_alone(world):
+    """Descriptions and all committed offsets, read for many groups at once, equal those of each group alone."""
+    topic, live, never = world.create_topic(2), world.name("live"), world.name("never")
+    joined = world.join(live, topic)
+    groups = [world.name("group") for _ in range(20)]
+    for number, group in enumerate(groups):
+        world.commit(group, TopicPartition(topic, number % 2), number)
+    asked = [*groups, live, never]
+    described, committed = world.writer.described_by_group(asked), world.writer.all_committed_by_group(asked)
+    assert described == {group: world.writer.describe_group(group) for group in asked}
+    assert committed == {group: world.writer.all_committed(group) for group in asked}
+    assert [each.offset for group in groups for each in committed[group].values()] == [*range(20)]
+    assert (described[never].exists, committed[never], committed[live]) == (False, {}, {})
+    assert world.writer.described_by_group([]) == world.writer.all_committed_by_group([]) == {}
+    world.leave(joined)
+
+
 def test_partition_without_commit_is_none(world):
     """A partition without a committed offset is None, never a number; this includes unknown topics."""
     topic, group = world.create_topic(2), world.name("group")
@@ -231,10 +301,11 @@ def test_partition_without_commit_is_none(world):
     assert [committed and committed.offset for committed in found.values()] == [7, None, None]
 
 
-def test_live_group_refuses_every_partition(world):
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_live_group_refuses_every_partition(world, protocol):
     """A live group refuses every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
     topic, group = world.create_topic(2), world.name("group")
-    joined = world.join(group, topic)
+    joined = world.join(group, topic, **{"group.protocol": protocol})
     partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
     answers = world.writer.alter_offsets(group, dict.fromkeys(partitions, CommittedOffset(offset=1)))
     assert {(answer.answer, answer.error) for answer in answers.values()} == {(Answer.REFUSED, "UNKNOWN_MEMBER_ID")}
@@ -268,7 +339,7 @@ def test_metadata_over_the_limit_is_refused(world):
     assert (answer.answer, answer.error) == (Answer.REFUSED, "OFFSET_METADATA_TOO_LARGE")
 
 
-def test_negative_offset_and_empty_group_never_reach_the_broker():
+def test_negative_offset_is_refused():
     """A negative offset is refused when it is made: written, it would make the target group apply auto.offset.reset."""
     with pytest.raises(ValueError, match="never negative"):
         CommittedOffset(offset=-1)
@@ -277,7 +348,7 @@ def test_negative_offset_and_empty_group_never_reach_the_broker():
 def test_empty_group_name_is_refused(world):
     """An empty group name is refused before any request: kafka-python would write to the group ''."""
     topic = world.create_topic()
-    with pytest.raises(ValueError, match="never empty"):
+    with pytest.raises(ValueError, match="group name is empty"):
         world.writer.alter_offsets("", {TopicPartition(topic, 0): CommittedOffset(offset=1)})
     assert not world.writer.describe_group("").exists
 
@@ -292,10 +363,11 @@ def test_delete_offsets(world):
     assert [each and each.offset for each in world.writer.committed(group, [first, second]).values()] == [None, 2]
 
 
-def test_delete_offsets_of_a_subscribed_topic_is_refused(world):
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_delete_offsets_of_a_subscribed_topic_is_refused(world, protocol):
     """A topic that a member subscribes to keeps its committed offsets."""
     topic, group = world.create_topic(), world.name("group")
-    joined = world.join(group, topic)
+    joined = world.join(group, topic, **{"group.protocol": protocol})
     (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()
     assert (answer.answer, answer.error) == (Answer.REFUSED, "GROUP_SUBSCRIBED_TO_TOPIC")
     world.leave(joined)

@@ -17,7 +17,7 @@ from tests.support.versions import NEEDS_TRANSACTIONS
 T = 1_700_000_000_000
 
 
-def test_each_partition_has_a_time_of_its_own(world):
+def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
     """One request takes a timestamp for each partition."""
     topic = world.create_topic(2)
     for partition in (0, 1):
@@ -28,7 +28,7 @@ def test_each_partition_has_a_time_of_its_own(world):
     assert (found[first].offset, found[second].offset) == (1, 2)
 
 
-def test_the_first_record_at_or_after_a_time(world):
+def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
     """The first record with the timestamp or a later one is found; None after the last one or in an empty log."""
     topic = world.create_topic(2)
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -40,7 +40,7 @@ def test_the_first_record_at_or_after_a_time(world):
     assert world.writer.offsets_at({full: T + 2001}) == {full: None}
 
 
-def test_records_out_of_time_order(world):
+def test_lookup_by_timestamp_with_records_out_of_order(world):
     """The first matching record by offset is found; records after it may be older."""
     topic = world.create_topic()
     for seconds in (5, 3, 9, 1, 7):
@@ -52,7 +52,7 @@ def test_records_out_of_time_order(world):
     assert offsets == {1: 0, 3: 0, 6: 2, 8: 2}
 
 
-def test_deleted_records_are_not_found(world):
+def test_lookup_by_timestamp_skips_deleted_records(world):
     """A timestamp before the log start finds the first record of the log."""
     topic = world.create_topic()
     for seconds in range(5):
@@ -63,7 +63,7 @@ def test_deleted_records_are_not_found(world):
     }
 
 
-def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
+def test_lookup_by_timestamp_omits_unknown_partitions(world):
     """A partition or topic that does not exist is omitted, and is not created by the request."""
     topic = world.create_topic()
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
@@ -71,14 +71,14 @@ def test_unknown_partitions_are_left_out_of_a_look_by_time(world):
     assert world.writer.offsets_at({}) == {}
 
 
-def test_a_negative_time_is_no_question(world):
+def test_a_negative_timestamp_is_refused(world):
     """A negative timestamp is refused before any request: to a broker, -1 and -2 mean the ends of the log."""
     with pytest.raises(ValueError, match="negative"):
         world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
 @NEEDS_TRANSACTIONS
-def test_aborted_records_and_markers_are_found_by_time_and_handed_to_nobody(world):
+def test_aborted_records_and_markers_are_found_by_timestamp_but_not_consumed(world):
     """The lookup by timestamp may find an aborted record; a read_committed consumer gets neither that nor a marker."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
@@ -109,7 +109,7 @@ def test_last_stable_offsets(world):
 
 
 @NEEDS_TRANSACTIONS
-def test_only_records_within_the_span_count(world):
+def test_first_record_ignores_records_after_the_span(world):
     """Records at or after the end of the span do not count; each partition has its own answer."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -124,7 +124,7 @@ def test_only_records_within_the_span_count(world):
 
 
 @NEEDS_TRANSACTIONS
-def test_the_age_of_the_oldest_record_left(world):
+def test_time_lag_beside_equal_timestamps_markers_and_aborted_records(world):
     """The age of the oldest unread record is right beside equal timestamps, a marker, or an aborted transaction."""
     topic, group = world.create_topic(5), world.name("group")
     for partition in (0, 1):
@@ -145,7 +145,7 @@ def test_the_age_of_the_oldest_record_left(world):
     assert taken.remark == ""
 
 
-def test_deleting_a_group(world):
+def test_a_group_without_members_is_deleted(world):
     """A group without members is deleted with all its offsets; a second deletion does not find it."""
     topic, group, other = world.create_topic(), world.name("group"), world.name("group")
     for each in (group, other):

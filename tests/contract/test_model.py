@@ -84,16 +84,16 @@ class Side:
         return {group: self.writer.committed(group, partitions) for group in self.groups}
 
 
-def attempt(side: Side, deed: str, seed: float) -> object:
+def attempt(side: Side, method: str, seed: float) -> object:
     try:
-        return getattr(side, deed)(random.Random(seed))
+        return getattr(side, method)(random.Random(seed))
     except MigrateGroupsError as error:
         return type(error).__name__
 
 
 @NEEDS_MODEL
 @pytest.mark.parametrize("seed", range(4))
-def test_the_same_deeds_have_the_same_end(bootstrap_servers, seed):
+def test_random_steps_have_the_same_results_in_memory_and_on_a_broker(bootstrap_servers, seed):
     """Random writes, migrations and ways back have the same answers, verdicts, outcomes and offsets at every step."""
     dice = random.Random(seed)
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
@@ -109,10 +109,12 @@ def test_the_same_deeds_have_the_same_end(bootstrap_servers, seed):
         sides = [Side(memory, topics, groups), Side(writer, topics, groups)]
         history = []
         for _ in range(STEPS):
-            deed = dice.choice(["alter", "alter", "delete", "migrate", "migrate", "roll_back", "give_back", "clean_up"])
+            method = dice.choice(
+                ["alter", "alter", "delete", "migrate", "migrate", "roll_back", "give_back", "clean_up"]
+            )
             step = dice.random()
-            in_memory, real = (attempt(side, deed, step) for side in sides)
-            history.append((deed, real))
+            in_memory, real = (attempt(side, method, step) for side in sides)
+            history.append((method, real))
             assert in_memory == real, history
             assert sides[0].state() == sides[1].state(), history
-        assert any(deed == "migrate" and isinstance(end, tuple) for deed, end in history)
+        assert any(method == "migrate" and isinstance(end, tuple) for method, end in history)

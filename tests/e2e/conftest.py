@@ -12,9 +12,9 @@ from tests.support.cli import Cli, CliHere
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Deeds of other clients on the broker."""
-    with broker_world(bootstrap_servers) as deeds:
-        yield deeds
+    """Other clients on the broker."""
+    with broker_world(bootstrap_servers) as others:
+        yield others
 
 
 @pytest.fixture

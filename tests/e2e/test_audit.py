@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from contextlib import closing
 
 from kafka import KafkaAdminClient
@@ -16,6 +15,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
+from tests.support.documents import parsed
 
 
 class HandedOver:
@@ -46,15 +46,15 @@ class HandedOver:
         self.world.leave(application)
 
 
-def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world, cli, here):
-    """Target groups that consume on, and one that has not started yet, are exit 0; Spark runs in its own process.
+def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here):
+    """A clean audit is exit 0, also if a target group has not started yet. Spark runs in its own process.
 
-    Once the source group is deleted, a second audit, which only extends the kept log, is exit 7.
+    After the source group is deleted, a second audit, which extends the landed log, is exit 7.
     """
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
     handed.consume(1, 12)
-    proof = json.loads(cli("audit", "split.toml.run", "--log", "log", "--format", "json").stdout)
+    proof = parsed(cli("audit", "split.toml.run", "--log", "log", "--format", "json").stdout)
     assert proof["old"] == {"late-commit": 0, "undetermined": 0, "stopped": 6}
     assert (proof["problems"], proof["undetermined"], proof["doubtful"]) == (0, 0, [])
     assert {name: number for name, number in proof["new"].items() if number} == {
@@ -74,8 +74,8 @@ def test_clean_hand_over_is_proved_clean(tmp_path, bootstrap_servers, world, cli
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
 
 
-def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstrap_servers, world, cli, here):
-    """The audit finds exactly a straggler's commit, a target that starts elsewhere, and one that goes back: exit 6."""
+def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers, world, cli, here):
+    """Exactly a late source commit, a target that starts at another offset, and a rewind are found: exit 6."""
     handed = HandedOver(cli, world)
     alpha, beta, gamma = handed.topics
     world.commit(handed.old, TopicPartition(alpha, 1), 7)
@@ -90,7 +90,7 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstra
     handed.consume(2, 12)
     world.commit(handed.groups[2], TopicPartition(gamma, 1), 6)
 
-    found = json.loads(here("audit", "split.toml.run", "--format", "json", code=6).stdout)
+    found = parsed(here("audit", "split.toml.run", "--format", "json", code=6).stdout)
     assert [
         (each["group"], each["topic"], each["partition"], each["offset"], each["beyond"])
         for each in found["late_commits"]
@@ -106,8 +106,8 @@ def test_straggler_late_starter_and_rewinder_are_found_and_nothing_else(bootstra
     assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
 
 
-def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
-    """If Kafka has compacted the log, the audit can't decide: exit 7, never 0."""
+def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
+    """If Kafka has compacted the offsets topic, the audit can't decide: exit 7."""
     settings = {"log.roll.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01", "log.cleaner.backoff.ms": "100"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -132,7 +132,7 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
 
         until(is_compacted)
         audited = CliHere(tmp_path, sandbox.bootstrap_servers)("audit", "split.toml.run", "--format", "json", code=7)
-    found = json.loads(audited.stdout)
+    found = parsed(audited.stdout)
     assert (found["problems"], found["late_commits"]) == (0, [])
     assert found["undetermined"] >= 2
     [compacted] = [each for each in found["evidence"] if each["log_partition"] == number]
@@ -143,18 +143,18 @@ def test_compaction_is_undetermined(tmp_path, java, kafka_jars, spark):
     assert all(f"partition {number} of the log lacks" in reason for reason in reasons)
 
 
-def test_without_a_fence_nothing_is_claimed(tmp_path, world, cli):
-    """A run directory without a fence is exit 7 at once; the receipt of a run that was rolled back is exit 3."""
+def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
+    """The audit of a run without a fence is exit 7, with a damaged file exit 2, and after a rollback exit 3."""
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()
     (run / "fence.parquet").unlink()
     assert "has no fence" in cli.fails("audit", run, code=7)
     (run / "fence.parquet").write_bytes(kept[:-9])
-    assert "not a whole Parquet file" in cli.fails("audit", run, code=2)
+    assert "not a complete Parquet file" in cli.fails("audit", run, code=2)
     (run / "fence.parquet").write_bytes(kept)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "000000.parquet").write_bytes(kept)
-    assert "no part of a landed log" in cli.fails("audit", run, "--log", "log", code=2)
+    assert "not a file that audit --log wrote" in cli.fails("audit", run, "--log", "log", code=2)
     cli("rollback", run, "--yes")
-    assert "it was rolled back" in cli.fails("audit", run, code=3)
+    assert "rolled back already" in cli.fails("audit", run, code=3)

@@ -9,7 +9,7 @@ from tests.support.cli import Cli, CliHere
 
 
 def test_demo_counts_every_record(tmp_path):
-    """The demo skips no record and processes none twice; the naive way processes records twice."""
+    """The demo's migration skips no record and processes none twice; its naive script processes records twice."""
     demo = Cli(tmp_path)
     done = demo("demo", seconds=300)
     counts = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", done.stdout)
@@ -25,8 +25,8 @@ def test_demo_counts_every_record(tmp_path):
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
 
 
-def test_demo_leaves_other_peoples_folders_alone(tmp_path):
-    """A folder demo-out with files that are not the demo's is not changed."""
+def test_demo_does_not_change_a_folder_with_other_files(tmp_path):
+    """If the folder demo-out has files that the demo did not write, it is not changed."""
     (tmp_path / "demo-out").mkdir()
     (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
     assert "not an earlier demo's" in CliHere(tmp_path).fails("demo", code=2)

@@ -1,4 +1,4 @@
-"""A process that is forked for a test behaves like a started one: `forks.Popen` against ``subprocess.Popen``."""
+"""A process forked by `forks.Popen` behaves like one started by ``subprocess.Popen``."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def start(popen: type, folder: Path, code: str, **options: object) -> subprocess
     return popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
 
 
-def test_it_begins_as_a_started_one(tmp_path, monkeypatch):
-    """Arguments, environment, folder, signals, streams, open descriptors and output are the same."""
+def test_fork_starts_like_a_subprocess(tmp_path, monkeypatch):
+    """A fork has a subprocess's arguments, environment, folder, signals, streams, open descriptors and output."""
     monkeypatch.setenv("HERE", "not there")
     environment = {**os.environ, "THERE": "größe", "TMPDIR": str(tmp_path)}
     del environment["HERE"]
@@ -71,7 +71,7 @@ def test_it_begins_as_a_started_one(tmp_path, monkeypatch):
     assert forked[1:] == ("over\n", "warned")
 
 
-def test_descriptors_are_handed_over_by_number(tmp_path):
+def test_passed_descriptors_keep_their_numbers(tmp_path):
     """The descriptors of ``pass_fds`` keep their numbers, and no others are open."""
     reader, writer = os.pipe()
     code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
@@ -84,8 +84,8 @@ def test_descriptors_are_handed_over_by_number(tmp_path):
 
 
 @pytest.mark.parametrize("code", ENDS)
-def test_it_ends_as_a_started_one(tmp_path, code):
-    """The exit code or signal, and the message, are the same as Python's."""
+def test_fork_ends_like_a_subprocess(tmp_path, code):
+    """A fork has the same exit code or signal, and the same message, as a subprocess."""
     ends = []
     for popen in (subprocess.Popen, forks.Popen):
         with start(popen, tmp_path, code) as process:
@@ -95,7 +95,7 @@ def test_it_ends_as_a_started_one(tmp_path, code):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_signal_reaches_it(tmp_path, number):
+def test_signal_ends_only_its_process(tmp_path, number):
     """A signal ends the process that gets it and no other."""
     with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
         for each in (other, process):
@@ -110,13 +110,13 @@ def test_a_signal_reaches_it(tmp_path, number):
         other.kill()
 
 
-def test_an_environment_that_python_starts_differently_with_is_refused(tmp_path):
+def test_changed_python_startup_variables_are_refused(tmp_path):
     """Variables that Python reads at its start can't be changed in a fork, and are refused."""
     with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
 
 
-def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
+def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
     """A caller that ends in the middle of its request does not stop the server."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.connect(forks.address())
@@ -126,7 +126,7 @@ def test_a_caller_that_ends_before_it_has_asked_is_no_matter(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
-def test_the_server_has_one_thread_and_leaves_nothing(tmp_path):
+def test_server_has_one_thread_and_its_forks_end_with_it(tmp_path):
     """The server has one thread, because forks copy one thread only; its forked processes end with it."""
     server = forks._Server()
     pid = server._process.pid

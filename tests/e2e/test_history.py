@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
+from tests.support.documents import parsed
 
 
 def second_later() -> float:
@@ -22,24 +22,24 @@ def second_later() -> float:
     return time.time()
 
 
-def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
+def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
     """The history has the lag at each second without a snapshot; a second run extends the log, and has all groups."""
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 10)
     world.produce(topic, 1, 3)
-    deeds = {
+    actions = {
         9: lambda: (world.commit(group, first, 4), world.commit(group, second, 0)),
         16: lambda: world.produce(topic, 0, 7),
         10: lambda: (world.commit(group, first, 5), world.commit(group, first, 10)),
         12: lambda: world.commit(group, first, 8),
     }
     phases = []
-    for lag, deed in deeds.items():
-        deed()
+    for lag, act in actions.items():
+        act()
         phases.append((time.time(), second_later(), lag))
 
-    shown = here("audit", "--history", "--group", group, "--every", "1s", "--log", "log", "-o", tmp_path / "one")
+    shown = here("history", group, "--every", "1s", "--log", "log", "-o", tmp_path / "one")
     assert f"{group} " in shown.stdout
     assert {path.name for path in (tmp_path / "one").iterdir()} == {"history.parquet", "history.html"}
     rows = pq.read_table(tmp_path / "one" / "history.parquet").to_pylist()
@@ -58,8 +58,8 @@ def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
     member = world.join(group, topic)
     member.commit(offsets=[confluent_kafka.TopicPartition(topic, 1, 3)], asynchronous=False)
     world.leave(member)
-    every_group = here("audit", "--history", "--log", "log", "-o", tmp_path / "all", "--format", "json")
-    found = json.loads(every_group.stdout)
+    every_group = here("history", "--log", "log", "-o", tmp_path / "all", "--format", "json")
+    found = parsed(every_group.stdout)
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
     [of_group] = [each for each in found["groups"] if each["group"] == group]
     assert (of_group["commits"], of_group["last_lag"], of_group["missing"]) == (6, 9, 0)
@@ -68,19 +68,17 @@ def test_lag_over_time_without_a_snapshot(tmp_path, world, here):
     assert datetime.fromisoformat(of_group["last_commit_at"]) <= datetime.now(UTC)
 
 
-def test_what_goes_with_history_and_what_does_not(tmp_path, bootstrap_servers):
-    """Options that need each other are exit 2 before any connection."""
+def test_history_checks_its_options_before_it_connects(tmp_path, bootstrap_servers):
+    """A missing or wrong option is exit 2, and no log is copied."""
     cli = CliHere(tmp_path, bootstrap_servers)
     (tmp_path / "there").mkdir()
-    history = ("audit", "--history", "--log", "log", "-o", "out")
+    history = ("history", "--log", "log", "-o", "out")
     for arguments, complaint in (
-        (("audit",), "name the run directory"),
-        (("audit", "split.toml.run", "-o", "out"), "go with --history"),
-        ((*history, "split.toml.run"), "no run directory goes with it"),
-        (("audit", "--history", "-o", "out"), "needs --log"),
-        (("audit", "--history", "--log", "log"), "-o OUT"),
+        (("history", "-o", "out"), "missing option '--log'"),
+        (("history", "--log", "log"), "missing option '--output'"),
+        ((*history, ""), "a group name is empty"),
         ((*history, "--every", "60"), "--every is '60'"),
-        ((*history[:-1], "there"), "can't be a new folder"),
+        ((*history[:-1], "there"), "there exists already: pass another folder"),
     ):
         assert complaint in cli.fails(*arguments, code=2)
     assert not (tmp_path / "log").exists()

@@ -40,17 +40,17 @@ def values(topic: str, minutes: range) -> set[str]:
     return {f"{minute}-{topic}-{partition}-0" for minute in minutes for partition in range(PARTITIONS)}
 
 
-def standing(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
+def group_state(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
     """Return the group's members, offsets and lag from describe, and its offsets from another client."""
     return cli("describe", group).stdout, world.committed(group)
 
 
 @pytest.mark.parametrize("target", ["--by-duration", "--to-datetime"])
-def test_exactly_the_lost_hour_comes_back(cli, world, race, target):
-    """The store gets each lost record once and no other; the live group's members, offsets and lag stay the same."""
+def test_replay_delivers_exactly_the_lost_hour(cli, world, race, target):
+    """The replay delivers each lost record once and no other; the live group does not change."""
     topic, live, failed_at = race
     store = values(topic, range(61, MINUTES + 1))  # the last hour's writes were lost
-    before = standing(cli, world, live)
+    before = group_state(cli, world, live)
     when = "PT1H" if target == "--by-duration" else rfc_3339(failed_at)
     replay = world.name("replay")
     cli("rewind", "--group", live, target, when, "-o", "replay.csv")
@@ -58,12 +58,12 @@ def test_exactly_the_lost_hour_comes_back(cli, world, race, target):
     consumer = world.join(replay, topic)
     brought_back = world.consume(consumer, 60 * PARTITIONS)
     consumer.commit(asynchronous=False)
-    cli("watch", replay, "--until", "replay.csv", "--timeout", "30s")
+    cli("watch", replay, "--until", "replay.csv", "--wait", "30s")
     world.leave(consumer)
     assert "1 member" in before[0]
-    assert standing(cli, world, live) == before
+    assert group_state(cli, world, live) == before
     assert len(brought_back) == len(set(brought_back))
     assert store.isdisjoint(brought_back)
     assert store.union(brought_back) == values(topic, range(1, MINUTES + 1))
-    cli("delete", replay, "--yes")
-    assert standing(cli, world, live) == before
+    cli("delete-group", replay, "--yes")
+    assert group_state(cli, world, live) == before

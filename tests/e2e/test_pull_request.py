@@ -1,151 +1,89 @@
-"""The pull-request workflow from the README: its shell lines run on a real broker as GitHub runs them."""
+"""The GitHub action, and the lines of docs/pull-requests.md: they run on a real broker as GitHub runs them."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-import subprocess
-import sys
-import textwrap
+import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+import yaml
 
-from migrate_groups.cli.connect import Connection, open_reader
+from migrate_groups.cli.connect import Connection
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.model.partitions import TopicPartition
-from tests.support import forked_command, forks
-from tests.support.broker_world import broker_world
-from tests.support.cli import Cli
+from tests.support.actions_runner import ACTION, BOT, ROOT, Ran, Runner, evaluate, filled
+from tests.support.comments import Page
 
-ROOT = Path(__file__).parents[2]
-_SECONDS = 120
-
-
-def section() -> str:
-    found = re.search(r"^## Reviewed in a pull request$(.*?)^## ", (ROOT / "README.md").read_text(), re.M | re.S)
-    assert found
-    return found.group(1)
+_PAGE = (ROOT / "docs" / "pull-requests.md").read_text()
+# Names of which a shell, a log or a comment would make something, were they inserted anywhere.
+_HOSTILE = "$(touch pwned) `touch pwned` '\"; touch pwned; # --> @all\n::error::x\n${{ github.token }}"
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", section(), re.M | re.S)
+    return re.findall(rf"^```{language}\n(.*?)^```$", _PAGE, re.M | re.S)
 
 
-class Step(NamedTuple):
-    """A step of a workflow with shell lines. ``always``: it runs also after a failed step."""
-
-    lines: str
-    always: bool
-
-
-def steps() -> list[Step]:
-    """Return the steps of the README's workflow that run shell lines, in order."""
-    (workflow,) = blocks("yaml")
-    found = []
-    for item in re.split(r"^ {6}- ", workflow.partition("    steps:\n")[2], flags=re.M)[1:]:
-        step = textwrap.dedent(f"        {item}")
-        block, line = re.search(r"^run: \|\n((?:  .*\n)+)", step, re.M), re.search(r"^run: (?!\|)(.+)$", step, re.M)
-        if shell := block or line:
-            found.append(Step(textwrap.dedent(shell.group(1)), "if: ${{ !cancelled() }}" in step))
-    return found
+def lines_with(command: str) -> str:
+    """Return the only shell block of the page that has a command."""
+    [block] = [block for block in blocks("sh") if command in block]
+    return block
 
 
-class Runner:
-    """A machine that runs workflows, with migrate-groups, and with a gh and a pip that only record their calls."""
+CUT_OVER, AS_REVIEWED, OTHER_PIPELINES = map(lines_with, ("--approved", "apply plan.json --yes", "> new.md"))
 
-    def __init__(self, folder: Path, bootstrap_servers: str) -> None:
-        self.folder, tools = folder / "checkout", folder / "tools"
-        self._asked = folder / "asked"
-        for made in (self.folder, tools, self._asked):
-            made.mkdir()
-        record = f"""#!{sys.executable}
-import json, pathlib, sys
-asked = pathlib.Path({str(self._asked)!r})
-files = [pathlib.Path(each) for each in sys.argv[1:] if each.endswith(".md")]
-call = {{"arguments": sys.argv, "body": "".join(each.read_text() for each in files)}}
-(asked / f"{{len(list(asked.iterdir())):03}}").write_text(json.dumps(call))
-"""
-        command = [sys.executable, "-IS", forked_command.__file__, forks.address(), "migrate_groups"]
-        run = f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
-        for name, script in (("migrate-groups", run), ("gh", record), ("pip", record)):
-            (tools / name).write_text(script)
-            (tools / name).chmod(0o755)
-        self._environment = Cli(folder, bootstrap_servers).environment | {"PULL_REQUEST": "7", "RUN": "99"}
-        self._environment["PATH"] = f"{tools}:{self._environment['PATH']}"
 
-    def shell(self, lines: str) -> tuple[int, str]:
-        """Run lines as GitHub runs those of a step; return the exit code and the output."""
-        command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", lines]
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def workflow(self) -> tuple[int, str]:
-        """Run the README's workflow; return the exit code of the first step that fails, and the output of all steps."""
-        code, said = 0, ""
-        for step in steps():
-            if code == 0 or step.always:
-                ended, output = self.shell(step.lines)
-                code, said = code or ended, said + output
-        return code, said
-
-    def asked(self, tool: str) -> list[tuple[list[str], str]]:
-        """Return the arguments of each call of a tool, with the text of its Markdown files."""
-        calls = [json.loads(path.read_text()) for path in sorted(self._asked.iterdir())]
-        return [(call["arguments"][1:], call["body"]) for call in calls if Path(call["arguments"][0]).name == tool]
+def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ran:
+    """Run the page's workflow, and keep the artifact that it uploads."""
+    [text] = blocks("yaml")
+    checkout, plan, upload = yaml.safe_load(text)["jobs"]["plan"]["steps"]
+    assert checkout["uses"].startswith("actions/checkout@")
+    assert plan["uses"] == "your-organisation/migrate_groups@main"
+    assert upload["uses"].startswith("actions/upload-artifact@")
+    given = {"vars": {"KAFKA_BOOTSTRAP_SERVER": bootstrap_servers}, "secrets": {"KAFKA_PROPERTIES": properties}}
+    contexts = runner.contexts(**given)
+    ran = runner.action({name: filled(value, contexts) for name, value in plan["with"].items()})
+    contexts = runner.contexts(steps={plan["id"]: {"outputs": ran.outputs}})
+    if evaluate(upload["if"], contexts):
+        runner.upload(filled(upload["with"]["path"], contexts))
+    return ran
 
 
 @pytest.fixture
-def world(bootstrap_servers):
-    """Deeds of other clients on the broker."""
-    with broker_world(bootstrap_servers) as deeds:
-        yield deeds
-
-
-@pytest.fixture
-def runner(bootstrap_servers, tmp_path) -> Runner:
-    """A runner that reaches the broker."""
-    return Runner(tmp_path, bootstrap_servers)
+def runner(tmp_path) -> Runner:
+    """A runner with the checkout of a pull request."""
+    return Runner(tmp_path)
 
 
 class Review:
     """A group with committed offsets for two topics, and a checkout with a split.toml for two target groups."""
 
-    def __init__(self, runner: Runner, world) -> None:
-        self.world, self.old = world, world.name("big")
+    def __init__(self, runner: Runner, world, more: str = "") -> None:
+        self.world, self.old = world, world.name("big") + more
+        self.billing, self.search = f"{self.old}-billing", f"{self.old}-search"
         self.pay, self.find = (world.create_topic(2, topic=world.name(what)) for what in ("pay", "find"))
         for topic in (self.pay, self.find):
             for partition in (0, 1):
                 world.produce(topic, partition, 10)
                 world.commit(self.old, TopicPartition(topic, partition), 4)
-        (runner.folder / "split.toml").write_text(
-            f"""
-            source = "{self.old}"
+        self.spec = f"""
+            source = {json.dumps(self.old)}
             [[target]]
-            group = "{self.old}-billing"
+            group = {json.dumps(self.billing)}
             topics = ["{self.pay}"]
             [[target]]
-            group = "{self.old}-search"
+            group = {json.dumps(self.search)}
             topics = ["{self.find}"]
             [options]
             settle = "0s"
             guard = "0s"
             """
-        )
+        (runner.workspace / "split.toml").write_text(self.spec)
 
     def committed(self) -> dict[TopicPartition, int]:
         """Return the committed offsets of the target groups."""
-        return self.world.committed(f"{self.old}-billing") | self.world.committed(f"{self.old}-search")
+        return self.world.committed(self.billing) | self.world.committed(self.search)
 
 
 @pytest.fixture
@@ -154,41 +92,165 @@ def review(runner, world) -> Review:
     return Review(runner, world)
 
 
-CUT_OVER, AS_REVIEWED = range(2)
+def shell_of_operator(runner: Runner, lines: str, bootstrap_servers: str) -> tuple[int, str]:
+    """Run lines of the page as an operator does, with the cluster in the environment."""
+    return runner.shell(lines, more={"MIGRATE_GROUPS_BOOTSTRAP_SERVER": bootstrap_servers})
 
 
-def test_a_live_group_is_reviewed_and_cut_over_as_approved(runner, review, world):
-    """The comment shows a pending plan that passes; the cut-over takes the approved intent and the last offsets."""
-    member = world.join(review.old, review.pay, review.find)
-    code, said = runner.workflow()
-    assert code == 0, said
-    assert [arguments for arguments, _ in runner.asked("pip")] == [["install", "./migrate_groups"]]
-    [(arguments, comment)] = runner.asked("gh")
-    assert arguments == ["pr", "comment", "7", "--body-file", "plan.md"]
-    assert comment.startswith("### Consumer groups: 4 partitions (4 create)\n\n**pending**: ")
-    assert f"| `{review.old}` | `{review.old}-billing` | 1 | 2 |" in comment
+def test_first_push_is_commented(runner, review, world, bootstrap_servers):
+    """A live group has a pending plan: the job passes, and a comment, the summary and the outputs have the plan."""
+    world.join(review.old, review.pay, review.find)
+    ran = workflow(runner, bootstrap_servers)
+    assert ran.code == 0, ran.log
+    [comment] = runner.bodies
+    first, heading, _ = comment.split("\n", 2)
+    assert first == "<!-- migrate-groups: the plan of split.toml -->"
+    assert heading == "### Consumer groups: 4 partitions (4 create)"
+    assert f"| `{review.old}` | `{review.billing}` | 1 | 2 |" in comment
     assert f"| `{review.find}` | 1 | - | 4 | create |" in comment
-    assert review.committed() == {}
+    assert comment.endswith(
+        "\n\n`split.toml` at 1a2b3c4, [run 99](https://github.example/acme/groups/actions/runs/99)\n"
+    )
+    assert ran.summary == comment
+    plan = json.loads(Path(ran.outputs["plan"]).read_text())
+    outputs = {"exit-code": "0", "changed": "true", "refused": "false", "plan": ran.outputs["plan"]}
+    assert ran.outputs == outputs | {"intent": plan["intent"]}
+    assert (plan["verdict"], review.committed()) == ("pending", {})
+
+
+def test_second_push_updates_the_comment(runner, review, world, bootstrap_servers):
+    """The second push changes the comment of the first, and no comment of another author, even with the same text."""
+    theirs = {"id": 8, "user": {"login": "mallory"}, "body": "<!-- migrate-groups: the plan of split.toml -->\n"}
+    other_spec = {"id": 9, "user": {"login": BOT}, "body": "<!-- migrate-groups: the plan of a/split.toml -->\n"}
+    runner.comments = [theirs, other_spec, {"id": 10, "user": None, "body": "\u2028"}]
+    assert workflow(runner, bootstrap_servers).code == 0
+    before = runner.comments
+    world.commit(review.old, TopicPartition(review.pay, 0), 9)
+    runner.push("4d5e6f7")
+    assert workflow(runner, bootstrap_servers).code == 0
+    *others, ours = runner.comments
+    assert (others, ours["id"]) == (before[:-1], before[-1]["id"])
+    assert f"| `{review.pay}` | 0 | - | 9 | create |" in ours["body"]
+    assert "`split.toml` at 4d5e6f7" in ours["body"]
+
+
+def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world, bootstrap_servers):
+    """A plan that a check refuses fails the job with exit 3, and the comment has the check and the reason."""
+    world.commit(review.search, TopicPartition(review.find, 0), 7)
+    ran = workflow(runner, bootstrap_servers)
+    assert ran.code == 3, ran.log
+    assert (ran.outputs["exit-code"], ran.outputs["refused"]) == ("3", "true")
+    [comment] = runner.bodies
+    assert "**refuse** existing offsets: 1 partition with another committed offset" in comment
+    assert "refused: nothing can be written" in comment
+    assert json.loads(Path(ran.outputs["plan"]).read_text())["intent"] == ran.outputs["intent"]
+
+
+def test_plan_without_changes(runner, review, world, bootstrap_servers):
+    """If the target groups have the offsets already, `changed` is false and the job passes."""
+    for group, topic in ((review.billing, review.pay), (review.search, review.find)):
+        for partition in (0, 1):
+            world.commit(group, TopicPartition(topic, partition), 4)
+    ran = workflow(runner, bootstrap_servers)
+    assert (ran.code, ran.outputs["changed"], ran.outputs["refused"]) == (0, "false", "false"), ran.log
+    assert "### Consumer groups: 4 partitions (4 unchanged)" in runner.bodies[0]
+
+
+def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review, bootstrap_servers):
+    """Without a cluster the job fails with the error, and the comment shows no plan of an earlier push."""
+    assert workflow(runner, bootstrap_servers).code == 0
+    ran = workflow(runner, "127.0.0.1:1")
+    assert (ran.code, "127.0.0.1:1" in ran.log) == (5, True)
+    assert ran.outputs == {"exit-code": "5", "changed": "", "refused": "", "plan": "", "intent": ""}
+    [comment] = runner.bodies
+    assert "no plan\n\nThe dry run ended with exit code 5" in comment
+    assert review.pay not in comment
+
+
+def test_without_comment(runner, review, bootstrap_servers):
+    """With `comment: false` gh is not called, and the summary has the plan."""
+    ran = runner.action({"spec": "split.toml", "bootstrap-server": bootstrap_servers, "comment": "false"})
+    assert (ran.code, runner.gh_calls()) == (0, []), ran.log
+    assert "### Consumer groups: 4 partitions (4 create)" in ran.summary
+
+
+def test_gh_that_fails_is_an_error(runner, review, bootstrap_servers):
+    """If the comment can't be made, the job fails with one line that names the permission."""
+    (runner.folder / "comments").unlink()  # the fake gh fails then
+    ran = workflow(runner, bootstrap_servers)
+    assert ran.code == 1
+    assert "error: gh api ended with exit code 1: the job needs pull-requests: write" in ran.log
+    assert "### Consumer groups: 4 partitions (4 create)" in ran.summary
+
+
+def test_hostile_names_are_text(runner, world, bootstrap_servers):
+    """Group names, paths and properties are never run, start no workflow command, and add no markup to the comment."""
+    review = Review(runner, world, _HOSTILE)
+    folder, spec = f"-{_HOSTILE}", f"--{_HOSTILE}.toml"
+    (runner.workspace / folder).mkdir()
+    (runner.workspace / folder / spec).write_text(review.spec)
+    inputs = {"spec": spec, "working-directory": folder, "bootstrap-server": bootstrap_servers}
+    ran = runner.action(inputs | {"properties": _HOSTILE.replace("\n", " ") + "=1\n::error::x=2"})
+    assert ran.code == 0, ran.log
+    [comment] = runner.bodies
+    assert re.fullmatch(r"<!-- [\w%/.:~ -]+ -->", comment.partition("\n")[0])
+    assert comment.count("-->") == 1 + comment.count("`touch pwned` '\"; touch pwned; # -->")
+    assert Page(comment.partition("\n")[2]).tags <= {"h3", "p", "strong", "code", "br", "ul", "li", "a"} | {
+        *("details", "summary", "table", "thead", "tbody", "tr", "th", "td")
+    }
+    wrong = [
+        runner.action(inputs | {"spec": f"missing-{_HOSTILE}"}),
+        runner.action(inputs | {"bootstrap-server": _HOSTILE}),
+        runner.action(inputs | {"comment": _HOSTILE}),
+    ]
+    assert [ran.code for ran in wrong] == [2, 2, 0]
+    log = "".join(each.log for each in (ran, *wrong))
+    assert [line for line in log.splitlines() if line.lstrip().startswith(("::", "##["))] == []
+    assert list(runner.folder.rglob("pwned")) == []
+
+
+def test_no_output_has_a_secret_of_the_properties(runner, review, bootstrap_servers):
+    """A login from `properties` is used, and no file, no log and no environment of gh has its password."""
+    login = 'PlainLoginModule required username="ops" password="hunter-secret";'
+    properties = f"""bootstrap.servers={bootstrap_servers}
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.{login}
+"""
+    ran = workflow(runner, "", properties)
+    assert ran.code == 0, ran.log
+    assert "not used here, with security.protocol PLAINTEXT: sasl.jaas.config, sasl.mechanism" in ran.log
+    refused = workflow(runner, "", f"{properties}security.protocol=SASL_PLAINTEXT\n")
+    assert refused.code == 5, refused.log
+    files = [path for path in runner.folder.rglob("*") if path.is_file()]
+    assert runner.folder / "calls" in files
+    for text in (ran.log, ran.summary, refused.log, refused.summary, *(path.read_text() for path in files)):
+        assert "hunter" not in text
+
+
+def test_a_live_group_is_cut_over_as_approved(runner, review, world, bootstrap_servers):
+    """The cut-over uses the groups and topics of the approved plan, and the offsets of the stop."""
+    member = world.join(review.old, review.pay, review.find)
+    assert workflow(runner, bootstrap_servers).code == 0
     world.leave(member)
     world.commit(review.old, TopicPartition(review.pay, 1), 9)
-    code, said = runner.shell(blocks("sh")[CUT_OVER])
+    code, said = shell_of_operator(runner, f"{CUT_OVER.rstrip()} --yes", bootstrap_servers)
     assert code == 0, said
-    assert runner.asked("gh")[-1][0] == ["run", "download", "99", "-n", "plan"]
+    assert runner.gh_calls()[-1][0] == ["run", "download", "99", "-n", "plan"]
     assert review.committed() == world.committed(review.old)
     assert review.committed()[TopicPartition(review.pay, 1)] == 9
 
 
-def test_a_stopped_group_is_applied_as_reviewed(runner, review, world):
+def test_a_stopped_group_is_applied_as_reviewed(runner, review, world, bootstrap_servers):
     """The offsets that the pull request showed are written, and the receipt is next to the plan."""
-    code, said = runner.workflow()
-    assert code == 0, said
-    plan = json.loads((runner.folder / "plan.json").read_text())
-    code, said = runner.shell(blocks("sh")[AS_REVIEWED])
+    ran = workflow(runner, bootstrap_servers)
+    assert ran.code == 0, ran.log
+    plan = json.loads(Path(ran.outputs["plan"]).read_text())
+    code, said = shell_of_operator(runner, AS_REVIEWED, bootstrap_servers)
     assert code == 0, said
     assert {
         TopicPartition(change["topic"], change["partition"]): change["after"]["offset"] for change in plan["changes"]
     } == review.committed()
-    receipt = json.loads((runner.folder / "plan.json.receipt.json").read_text())
+    receipt = json.loads((runner.workspace / "plan.json.receipt.json").read_text())
     assert (receipt["executions"][0]["intent"], receipt["executions"][0]["content"]) == (
         plan["intent"],
         plan["content"],
@@ -196,64 +258,87 @@ def test_a_stopped_group_is_applied_as_reviewed(runner, review, world):
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
 
 
-def test_a_plan_that_went_stale_after_the_review_is_refused(runner, review, world):
-    """After moved offsets, a changed target or deleted records the plan is refused by partition; nothing is written."""
-    assert runner.workflow()[0] == 0
+def test_stale_plan_is_refused(runner, review, world, bootstrap_servers):
+    """A plan is refused, and nothing written, if offsets have moved, a target has changed or records were deleted."""
+    assert workflow(runner, bootstrap_servers).code == 0
     world.commit(review.old, TopicPartition(review.pay, 0), 8)
-    world.commit(f"{review.old}-billing", TopicPartition(review.pay, 1), 2)
+    world.commit(review.billing, TopicPartition(review.pay, 1), 2)
     world.delete_records(review.find, 0, 6)
-    code, said = runner.shell(blocks("sh")[AS_REVIEWED])
+    code, said = shell_of_operator(runner, AS_REVIEWED, bootstrap_servers)
     assert code == 3
     assert "the plan is stale: 3 partitions changed since it was made" in said
-    assert f"{review.pay}-0 (source {review.old} 4 → 8)" in said
-    assert f"{review.pay}-1 (target nothing → 2)" in said
-    assert f"{review.find}-0 (4 is below the log start offset 6: 2 records gone)" in said
+    assert f"{review.pay}-0 (source group {review.old}: 4 → 8)" in said
+    assert f"{review.pay}-1 (target group: no offset → 2)" in said
+    assert f"{review.find}-0 (4 is below the log start offset 6: 2 records deleted)" in said
     assert review.committed() == {TopicPartition(review.pay, 1): 2}
 
 
-def test_a_refused_plan_fails_the_job_and_is_commented_all_the_same(runner, review, world):
-    """A refused check is exit 3, and the comment names the check and the reason."""
-    world.commit(f"{review.old}-search", TopicPartition(review.find, 0), 7)
-    code, said = runner.workflow()
-    assert code == 3, said
-    [(_, comment)] = runner.asked("gh")
-    assert "**refuse** existing offsets: 1 partition with another offset" in comment
-    assert "refused: nothing can be written" in comment
-
-
-def test_without_a_cluster_there_is_no_comment(tmp_path):
-    """Without a cluster the job fails with the error, and there is no comment."""
-    runner = Runner(tmp_path, "127.0.0.1:1")
-    (runner.folder / "split.toml").write_text('source = "a"\n[[target]]\ngroup = "b"\ntopics = ["t"]\n')
-    code, said = runner.workflow()
-    assert (code, runner.asked("gh")) == (5, [])
-    assert "127.0.0.1:1" in said
-
-
-def test_a_plan_is_taken_from_a_pipe(runner, review):
-    """``apply -`` takes a plan from stdin; the path of the receipt must be given then."""
-    assert runner.workflow()[0] == 0
-    code, said = runner.shell("migrate-groups apply - --yes < plan.json")
+def test_apply_reads_a_plan_from_stdin(runner, review, bootstrap_servers):
+    """``apply -`` reads a plan from stdin, and then needs the path of the receipt."""
+    ran = workflow(runner, bootstrap_servers)
+    shutil.copy(ran.outputs["plan"], runner.workspace)
+    code, said = shell_of_operator(runner, "migrate-groups apply - --yes < plan.json", bootstrap_servers)
     assert (code, "--receipt" in said) == (2, True)
-    code, said = runner.shell("migrate-groups apply - --yes --receipt r.json < plan.json")
+    code, said = shell_of_operator(
+        runner, "migrate-groups apply - --yes --receipt r.json < plan.json", bootstrap_servers
+    )
     assert code == 0, said
     assert len(review.committed()) == 4
 
 
-def test_a_dry_run_has_no_way_to_write(bootstrap_servers):
+def test_reader_of_a_dry_run_has_no_method_that_writes(bootstrap_servers):
     """The reader of a dry run has every method of `GroupReader`, and no method that writes."""
-    with open_reader(Connection(bootstrap_servers, None, None, "20s")) as reader:
+    with Connection(bootstrap_servers, timeout="20s").open_reader() as reader:
         there = {name for name in dir(GroupWriter) if not name.startswith("_") and hasattr(reader, name)}
     assert there == {name for name in dir(GroupReader) if not name.startswith("_")}
 
 
-def test_the_workflow_says_where_its_values_come_from():
-    """The workflow sets every variable that the shell lines use, and inserts no text into the lines."""
-    (workflow,) = blocks("yaml")
-    lines = "".join(step.lines for step in steps())
-    assert set(re.findall(r"\$(\w+)", lines)) == {"PULL_REQUEST"}
-    assert {"PULL_REQUEST", "GH_TOKEN", "MIGRATE_GROUPS_BOOTSTRAP_SERVER"} <= set(
-        re.findall(r"^ {6}(\w+): ", workflow, re.M)
-    )
-    assert "${{" not in lines
-    assert [step.always for step in steps()] == [False, False, True]
+def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstrap_servers):
+    """With ``--detailed-exitcode`` a dry run is exit 10 with something to write, 0 without, and 3 if refused."""
+    folder = runner.workspace
+    codes = []
+    for offset in (None, 4, 5):
+        if offset:
+            for group, topic in ((review.billing, review.pay), (review.search, review.find)):
+                for partition in (0, 1):
+                    world.commit(group, TopicPartition(topic, partition), offset)
+        codes.append(shell_of_operator(runner, f"{OTHER_PIPELINES}exit $code\n", bootstrap_servers)[0])
+        assert (folder / "plan.md").read_text().startswith("### Consumer groups: 4 partitions")
+        (folder / "plan.json").unlink()
+    assert codes == [10, 0, 3]
+
+
+def test_the_page_lists_the_inputs_and_outputs():
+    """The page's tables have exactly the inputs, with their defaults, and the outputs of action.yml, in its order."""
+    rows = re.findall(r"^\| `([a-z-]+)` \|([^|]*)\|", _PAGE, re.M)
+    inputs, outputs = list(ACTION["inputs"]), list(ACTION["outputs"])
+    assert [name for name, _ in rows] == inputs + outputs
+    for name, default in rows[: len(inputs)]:
+        assert ACTION["inputs"][name].get("default", "") in ("", default.strip(" `"))
+    assert [name for name, about in ACTION["inputs"].items() if about.get("required")] == ["spec"]
+
+
+def test_inputs_reach_the_shell_as_environment_variables():
+    """No expression is in a shell line, and each step's ``env`` has every variable that its lines use."""
+    set_by_the_runner = {"GITHUB_ACTION_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP"}
+    for step in ACTION["runs"]["steps"]:
+        lines = step.get("run", "")
+        assert "${{" not in lines
+        own = set(re.findall(r"^(\w+)=", lines, re.M))
+        assert set(re.findall(r"\$\{?(\w+)", lines)) - set_by_the_runner - own <= step.get("env", {}).keys()
+        unquoted = re.sub(r'"[^"]*"', "", lines)
+        assert re.findall(r"\$[^(?]", unquoted) == []
+
+
+@pytest.mark.long
+def test_the_action_installs_the_package_from_its_own_checkout(tmp_path, world, bootstrap_servers):
+    """The action installs the package into an environment of its own, and imports no file of the pull request."""
+    runner = Runner(tmp_path, real_python=True)
+    review = Review(runner, world)
+    for module in ("venv", "ensurepip", "pip", "json", "subprocess", "migrate_groups", "msgspec"):
+        (runner.workspace / f"{module}.py").write_text("open('pwned', 'w').close()\n")
+    ran = workflow(runner, bootstrap_servers)
+    assert ran.code == 0, ran.log
+    assert f"| `{review.find}` | 1 | - | 4 | create |" in runner.bodies[0]
+    assert list(runner.folder.rglob("pwned")) == []
+    assert shutil.which("migrate-groups", path=tmp_path / "temp of the runner" / "migrate-groups" / "bin")

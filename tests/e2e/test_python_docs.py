@@ -29,30 +29,36 @@ def orders(world) -> dict[str, str]:
     return names
 
 
-def test_the_examples_run_one_after_the_other(orders, world, bootstrap_servers, tmp_path, monkeypatch, capsys):
-    """Each block continues the previous ones: a confirmed hand-over, its rollback, and a replay group."""
+def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark, tmp_path, monkeypatch, capsys):
+    """Each example continues the previous ones: a confirmed hand-over, its proof, its rollback, and a replay group."""
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     said = []
     for example in EXAMPLES:
         code = example.replace("localhost:9092", bootstrap_servers)
+        # Spark stays in the folder in which it was started.
+        code = code.replace('reconcile(Path("orders.run"', f'reconcile(Path("{tmp_path}/orders.run"')
         for name, own in orders.items():
             code = re.sub(rf"(?<=[\"]){name}(?=[\"*-])", own, code)
         exec(compile(code, "docs/python.md", "exec"), scope)  # noqa: S102
         said.append(capsys.readouterr().out)
     scope["cluster"].close()
-    assert f"{orders['orders']} Empty classic" in said[1]
-    assert f"{orders['search']} 1 5 5\n" in said[2]
-    assert said[3] == "4 2\n"
-    assert "pass stopped no member has the moved topics" in said[4]
-    assert said[5].count(" confirmed\n") == 4
-    assert said[6] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
+    assert said[0] == "4\n"
+    assert said[1] == f"{orders['orders']} Empty classic 11 ()\n"
+    assert f"{orders['search']} 1 5 10 5\n" in said[2]
+    assert said[2].endswith("0 22\n")
+    assert f"{orders['search']} 1 5 5\n" in said[3]
+    assert said[4] == "4 2\n"
+    assert "pass stopped no member is on the moved topics" in said[5]
+    assert said[6].count(" confirmed\n") == 4
+    assert said[7] == "True 0\n"
+    assert said[8] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
     assert set(world.committed(f"{orders['orders']}-replay").values()) == {0}
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 10
 
 
-def test_a_group_that_lives_is_refused_with_nothing_written(orders, world, bootstrap_servers, tmp_path):
-    """The API makes the same checks as the command: it refuses a member of the source group, and a stale plan."""
+def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_servers, tmp_path):
+    """Like the command, the API refuses a live source group and a stale plan, and writes nothing."""
     taken_over = f"{orders['orders']}-new"
     with migrate_groups.connect(bootstrap_servers, timeout=20) as cluster:
         taken = cluster.snapshot(orders["orders"])
@@ -61,7 +67,7 @@ def test_a_group_that_lives_is_refused_with_nothing_written(orders, world, boots
         reviewed = migrate_groups.PlannedWrite(cluster.plan(given, options=options), given)
         reviewed.write(tmp_path / "plan.json")
         member = world.join(orders["orders"], orders["payments"])
-        with pytest.raises(migrate_groups.Refused, match=r"stopped: .* 1 member still assigned"):
+        with pytest.raises(migrate_groups.Refused, match=r"stopped: .* has 1 member assigned"):
             cluster.apply(given, receipt=tmp_path / "r.json", options=options)
         world.leave(member)
         world.commit(orders["orders"], TopicPartition(orders["search"], 0), 7)
@@ -70,7 +76,22 @@ def test_a_group_that_lives_is_refused_with_nothing_written(orders, world, boots
     assert world.committed(taken_over) == {}
 
 
-def test_the_import_loads_nothing_heavy():
+def test_a_cluster_that_nobody_closed_ends_with_the_interpreter(orders, bootstrap_servers, tmp_path):
+    """At the end of a program the connections are closed: the exit code is 0, and stderr is empty."""
+    code = (
+        "import sys, pathlib, migrate_groups as mg\n"
+        "cluster = mg.connect(sys.argv[1], timeout=20)\n"
+        "taken, options = cluster.snapshot(sys.argv[2]), mg.WriteOptions(settle=0, guard=0)\n"
+        "cluster.apply(taken, to_groups=[sys.argv[2] + '-new'], receipt=pathlib.Path(sys.argv[3]), options=options)\n"
+    )
+    arguments = [bootstrap_servers, orders["orders"], str(tmp_path / "receipt.json")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_import_loads_no_large_dependency():
     """The import loads no large dependency; an unknown name is an AttributeError."""
     code = (
         "import sys, migrate_groups as m\n"
@@ -81,6 +102,6 @@ def test_the_import_loads_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_every_offered_name_is_there():
+def test_every_name_in_all_can_be_imported():
     """Each name of ``__all__`` can be imported."""
     assert all(getattr(migrate_groups, name) is not None for name in migrate_groups.__all__)

@@ -80,7 +80,7 @@ class Replay:
         self._step_until(lambda: self.world.committed(self.group) == ends, seconds=60)
 
     @property
-    def twice(self) -> int:
+    def repeated(self) -> int:
         """Return the number of records that were delivered more than once."""
         return sum(times > 1 for times in self.delivered.values())
 
@@ -123,21 +123,21 @@ def play(replay: Replay) -> None:
 
 
 def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
-    """With offsets set once in the coordinator each record comes once; with a reset at assignment many come twice."""
+    """With offsets set once in the coordinator each record comes once; with a reset at assignment many are repeated."""
     expected = {f"{topic}-{partition}-{number}" for partition in range(PARTITIONS) for number in range(RECORDS)}
     ours = Replay(world, world.name("replay"), topic, as_committed)
     cli("rewind", "--topic", topic, "--to-datetime", FROM, "-o", "replay.csv")
     cli("apply", "replay.csv", "--to-group", ours.group, "--yes")
     play(ours)
-    cli("watch", ours.group, "--until", "replay.csv", "--timeout", "30s")
+    cli("watch", ours.group, "--until", "replay.csv", "--wait", "30s")
     theirs = Replay(world, world.name("go-style"), topic, reset_to_timestamp)
     play(theirs)
     with capsys.disabled():
         print(  # noqa: T201  shows both counts
-            f"\ndelivered again because of a rebalance: ours {ours.twice}, reset at assignment {theirs.twice}"
+            f"\ndelivered again because of a rebalance: ours {ours.repeated}, reset at assignment {theirs.repeated}"
         )
     assert ours.rebalances >= 4
     assert theirs.rebalances >= 4
     assert set(ours.delivered) == set(theirs.delivered) == expected
-    assert ours.twice == 0
-    assert theirs.twice > 0
+    assert ours.repeated == 0
+    assert theirs.repeated > 0

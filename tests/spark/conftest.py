@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
-from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
 DEFAULTS: dict[str, Any] = {
@@ -35,7 +35,7 @@ def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
     """Return a function that makes a snapshot; each row is given by its differences from the defaults."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
-        return frame(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
+        return local_table(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
 
     return make
 

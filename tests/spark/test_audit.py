@@ -1,4 +1,4 @@
-"""The verdicts of an audit, from logs that are made up record by record."""
+"""The verdicts of an audit, from logs that the tests build record by record."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Row, SparkSession
 
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.audit import (
     GROUPS,
     HANDED_OVER,
-    RANGES,
     deletions,
-    evidence,
+    group_deletions,
     hand_over,
     late_commits,
     of_groups,
 )
+from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
-from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FENCE = 100
@@ -41,16 +41,18 @@ def group_key(group: str, kind: int = 2) -> bytes:
 class Case(NamedTuple):
     """The records of one log partition from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
 
-    A deed is a pair: ``(group, offset)`` commits, ``(group, None)`` deletes, ``(key, value)`` in bytes is a raw record.
-    Bytes alone are the key of a deletion, a string is the kind of a record, None is an offset without a record.
+    A record is a pair: ``(group, offset)`` commits, ``(group, None)`` deletes, ``(key, value)`` in bytes is a raw
+    record. Bytes alone are the key of a deletion, a string is the kind of a record, None is an offset without a record.
+    at_once: all records have the same time; otherwise each is a second later than the previous one.
     """
 
-    deeds: tuple[Any, ...]
+    records: tuple[Any, ...]
     before: int | None = None
     written: int | None = 10
     ours: tuple[int, ...] = (10,)
     held_back: int = 0
     old_fence: int = FENCE
+    at_once: bool = False
 
 
 class Tables:
@@ -63,101 +65,126 @@ class Tables:
             old, new = f"old-{number}", f"new-{number}"
             given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours)))
             groups += [(old, number, case.old_fence), (new, number, FENCE)]
-            ranges.append((number, FENCE, FENCE + len(case.deeds), case.held_back))
-            for offset, deed in enumerate(case.deeds, start=FENCE):
-                record = self.record(number, deed)
-                rows += [(number, offset, NOON + timedelta(seconds=offset), *record)] if record else []
-        raw = frame(spark, rows, RAW)
+            ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
+            for offset, content in enumerate(case.records, start=FENCE):
+                record = self.record(number, content)
+                time = NOON + timedelta(seconds=FENCE if case.at_once else offset)
+                rows += [(number, offset, time, *record)] if record else []
+        raw = local_table(spark, rows, RAW)
         log = decode(raw).localCheckpoint()
-        self.given, self.groups = frame(spark, given, HANDED_OVER), frame(spark, groups, GROUPS)
-        self.records = of_groups(log, self.groups)
-        self.evidence = evidence(raw, log, frame(spark, ranges, RANGES))
+        self.given, self.groups = local_table(spark, given, HANDED_OVER), groups
+        self.records = of_groups(log, local_table(spark, groups, GROUPS))
+        self.evidence = evidence(raw, log, ranges)
 
     @staticmethod
-    def record(number: int, deed: Any) -> tuple[str, bytes, bytes | None] | None:
-        match deed:
+    def record(number: int, content: Any) -> tuple[str, bytes, bytes | None] | None:
+        match content:
             case None:
                 return None
             case bytes():
-                return "record", deed, None
+                return "record", content, None
             case str():
-                return deed, key(f"new-{number}"), value(99)
+                return content, key(f"new-{number}"), value(99)
             case bytes(), bytes():
-                return "record", *deed
-        return "record", key(f"{deed[0]}-{number}"), None if deed[1] is None else value(deed[1])
+                return "record", *content
+        return "record", key(f"{content[0]}-{number}"), None if content[1] is None else value(content[1])
 
     def proof(self) -> list[Row]:
-        found = hand_over(self.records, self.given, self.groups, self.evidence).collect()
+        deleted = {row.group for row in group_deletions(self.records).collect()}
+        doubts = local_table(self.given.sparkSession, reasons(self.groups, self.evidence, deleted), REASONS)
+        found = hand_over(self.records, self.given, late_commits(self.records, self.given), doubts).collect()
         return sorted(found, key=lambda row: int(row.group.removeprefix("new-")))
 
 
 OURS = ("new", 10)
 NEW: dict[str, tuple[Case, str | None]] = {
-    "nobody has started": (Case((OURS,)), "no-commit-yet"),
-    "consumed on": (Case((OURS, ("new", 13), ("new", 20))), "starts-at-snapshot"),
-    "an idle group commits where it is": (Case((OURS, OURS)), "starts-at-snapshot"),
+    "no commit yet": (Case((OURS,)), "no-commit-yet"),
+    "consumes on": (Case((OURS, ("new", 13), ("new", 20))), "starts-at-snapshot"),
+    "an idle group commits the same offset again": (Case((OURS, OURS)), "starts-at-snapshot"),
     "never written": (Case(()), "missing"),
     "not written, and started elsewhere": (Case((("new", 17),)), "later"),
     "not written, and started at the start": (Case((("new", 0),)), "earlier"),
-    "not written, and started there by chance": (Case((("new", 10),), ours=()), "starts-at-snapshot"),
+    "not written, and started at the same offset by chance": (Case((("new", 10),), ours=()), "starts-at-snapshot"),
     "deleted": (Case((OURS, ("new", None))), "missing"),
     "deleted before the start": (Case((OURS, ("new", None), ("new", 17))), "later"),
-    "went back at once": (Case((OURS, ("new", 8))), "earlier"),
-    "overwrote what was there": (Case((OURS, ("new", 12)), before=7), "starts-at-snapshot"),
-    "was there already": (Case((("new", 12),), before=10), "starts-at-snapshot"),
-    "was there already, not started": (Case((), before=10), "no-commit-yet"),
-    "another offset is there, not ours": (Case((), before=7), "missing"),
+    "rewound before it consumed": (Case((OURS, ("new", 8))), "earlier"),
+    "another offset was overwritten": (Case((OURS, ("new", 12)), before=7), "starts-at-snapshot"),
+    "had the offset already": (Case((("new", 12),), before=10), "starts-at-snapshot"),
+    "had the offset already, and has not started": (Case((), before=10), "no-commit-yet"),
+    "has an offset that the tool did not write": (Case((), before=7), "missing"),
     "two runs": (Case((("new", 6), OURS, ("new", 12)), ours=(6, 10)), "starts-at-snapshot"),
     "started before the write": (Case((("new", 17), OURS)), "later"),
     "left out": (Case((), written=None, ours=()), None),
     "left out, and consumed": (Case((("new", 3),), written=None, ours=()), "not-in-snapshot"),
-    "an offset is gone": (Case((OURS, None, ("new", 12))), "undetermined"),
-    "an offset is gone, nothing is left": (Case((None,)), "undetermined"),
-    "went back, and an offset is gone": (Case((None, ("new", 8))), "earlier"),
+    "a record is missing": (Case((OURS, None, ("new", 12))), "undetermined"),
+    "the only record is missing": (Case((None,)), "undetermined"),
+    "rewound, and a record is missing": (Case((None, ("new", 8))), "earlier"),
     "an open transaction": (Case((OURS,), held_back=2), "undetermined"),
     "a malformed record": (Case((OURS, key("new") + b"?")), "undetermined"),
     "transactions": (Case((OURS, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
     "deleted, and replayed": (Case((OURS, ("new", 18), ("new", None), ("new", 4))), "undetermined"),
-    "deleted, and went on": (Case((OURS, ("new", 18), ("new", None), ("new", 18))), "undetermined"),
+    "deleted, and continued at the same offset": (
+        Case((OURS, ("new", 18), ("new", None), ("new", 18))),
+        "undetermined",
+    ),
     "deleted, and skipped": (Case((OURS, ("new", 18), ("new", None), ("new", 30))), "undetermined"),
-    "deleted before the start, and there by chance": (Case((OURS, ("new", None), ("new", 10))), "undetermined"),
-    "deleted after going on": (Case((OURS, ("new", 18), ("new", None), ("new", 30), ("new", None))), "missing"),
+    "deleted, and started at the same offset by chance": (Case((OURS, ("new", None), ("new", 10))), "undetermined"),
+    "deleted, continued, and deleted again": (
+        Case((OURS, ("new", 18), ("new", None), ("new", 30), ("new", None))),
+        "missing",
+    ),
     "the group is deleted": (Case((OURS, group_key("new-29"))), "undetermined"),
-    "the group is deleted, and made anew": (
+    "the group is deleted and created again": (
         Case((OURS, group_key("new-30"), (group_key("new-30"), b"v"), ("new", 12))),
         "undetermined",
     ),
     "the group changes its protocol": (
-        Case((OURS, group_key("new-31"), (group_key("new-31", kind=3), b"v"), ("new", 12))),
+        Case((OURS, group_key("new-31"), (group_key("new-31", kind=3), b"v"), ("new", 12)), at_once=True),
         "starts-at-snapshot",
+    ),
+    "the group is deleted, and later created with another protocol": (
+        Case((OURS, group_key("new-32"), (group_key("new-32", kind=3), b"v"), ("new", 12))),
+        "undetermined",
     ),
 }
 # The value is the verdict, the number of late commits, and the reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
-    "quiet": (Case((OURS,)), ("stopped", 0, None)),
+    "no commit": (Case((OURS,)), ("stopped", 0, None)),
     "committed": (Case((OURS, ("old", 12))), ("late-commit", 1, None)),
-    "committed, and an offset is gone": (
+    "committed, and a record is missing": (
         Case((OURS, ("old", 12), None)),
         ("late-commit", 1, "partition 2 of the log lacks 1 of its offsets"),
     ),
-    "quiet, and an offset is gone": (
+    "no commit, and a record is missing": (
         Case((OURS, None)),
         ("undetermined", 0, "partition 3 of the log lacks 1 of its offsets"),
     ),
-    "its offset is deleted": (Case((OURS, ("old", None))), ("stopped", 0, None)),
-    "it is deleted": (
+    "the offset is deleted": (Case((OURS, ("old", None))), ("stopped", 0, None)),
+    "the group is deleted": (
         Case((OURS, ("old", None), group_key("old-5"))),
         ("undetermined", 0, "group old-5 was deleted"),
     ),
-    "it is deleted and made anew": (
+    "the group is deleted and created again": (
         Case((OURS, group_key("old-6"), (group_key("old-6"), b"v"))),
         ("undetermined", 0, "group old-6 was deleted"),
     ),
+    "it becomes a KIP-848 group": (
+        Case((OURS, group_key("old-7"), (group_key("old-7", kind=3), b"v")), at_once=True),
+        ("stopped", 0, None),
+    ),
+    "it becomes a classic group": (
+        Case((OURS, group_key("old-8", kind=3), (group_key("old-8"), b"v")), at_once=True),
+        ("stopped", 0, None),
+    ),
     "committed before its fence": (Case((("old", 12), OURS), old_fence=FENCE + 1), ("stopped", 0, None)),
+    "the group is deleted, and later created with another protocol": (
+        Case((OURS, group_key("old-10"), (group_key("old-10", kind=3), b"v"))),
+        ("undetermined", 0, "group old-10 was deleted"),
+    ),
 }
 
 
-def test_verdicts_of_a_new_group(compiled: SparkSession) -> None:
+def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
     """The target group's commits after the fence decide its verdict; a gap in the log never makes it pass.
 
     This test compiles expressions; the other tests interpret them, as a small job does.
@@ -168,8 +195,11 @@ def test_verdicts_of_a_new_group(compiled: SparkSession) -> None:
     }
 
 
-def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
-    """A source commit after the fence is late, gaps or not; without one, only a log without gaps shows a stop."""
+def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
+    """A source commit after the fence is late, gaps or not; without one, only a log without gaps shows a stop.
+
+    The list of deletions agrees: a group that changes its protocol is not deleted.
+    """
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
     assert found == {name: verdict for name, (_, verdict) in OLD.items()}
@@ -180,6 +210,7 @@ def test_verdicts_of_the_old_group(spark: SparkSession) -> None:
     ]
     gone = deletions(tables.records, tables.given).orderBy("group", "log_offset").collect()
     assert [(row.group, row.topic, row.partition) for row in gone] == [
+        ("old-10", None, None),
         ("old-4", "t", 0),
         ("old-5", "t", 0),
         ("old-5", None, None),
@@ -204,8 +235,8 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     found, *_, replayed = tables.proof()
     assert (found.new, found.rewinds, found.commits, found.committed) == ("starts-at-snapshot", 2, 4, 29)
     assert (replayed.new, replayed.rewinds, replayed.deletions) == ("undetermined", 1, 2)
-    assert replayed.reason == "the offset was deleted or expired, and committed anew"
-    rows = tables.evidence.orderBy("log_partition").collect()
+    assert replayed.reason == "the committed offset was deleted or expired, and the group has committed since"
+    rows = tables.evidence
     assert [row.whole for row in rows] == [True, False, False, False, False, True]
     row = rows[1]
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)

@@ -13,8 +13,8 @@ from migrate_groups.spark.offsets_topic.offsets_log import RAW
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_offsets_log.py"
 
 
-def test_decoding_is_that_of_kafkas_own_formatter(spark: SparkSession, tmp_path, java, kafka_jars) -> None:
-    """10,000 commits, plain, in transactions, aborted and deleted, are decoded as Kafka's own tool prints them."""
+def test_decoded_commits_equal_those_of_kafkas_formatter(spark: SparkSession, tmp_path, java, kafka_jars) -> None:
+    """10,000 plain, transactional, aborted and deleted commits are decoded as Kafka's formatter prints them."""
     specification = importlib.util.spec_from_file_location("check_offsets_log", SCRIPT)
     assert specification is not None
     assert specification.loader is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_groups.spark.class_data import class_data
+from migrate_groups.spark.class_data import ClassData, class_data
 from tests.spark.test_session import in_a_new_process
 
 COUNT = "session = local_session(small=True, archives=Path('archives'))\nprint(session.range(3).count())"
@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> None:
-    """The first process leaves one complete archive and no other file; the next JVM maps it."""
+def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
+    """The first process leaves one complete archive and no other file; the next JVM uses it."""
     assert [*folder.iterdir()] == [folder / "archives"]
     [archive] = (folder / "archives").iterdir()
     assert archive.suffix == ".jsa"
@@ -42,7 +42,7 @@ def test_the_second_process_starts_from_what_the_first_left(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
-def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
+def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
     """A damaged archive is ignored without a message."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
@@ -57,8 +57,8 @@ def test_a_broken_archive_breaks_no_job(folder: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.long), "-NoSuchOption"])
-def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) -> None:
-    """If Java makes no archive, or refuses the option, the job runs, and an empty file prevents another attempt."""
+def test_job_runs_if_java_makes_no_archive(tmp_path: Path, option: str) -> None:
+    """If Java makes no archive or refuses the option, the job runs, and an empty file prevents another attempt."""
     instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
     done = in_a_new_process(tmp_path, instead + COUNT, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -66,7 +66,7 @@ def test_a_java_that_makes_no_archive_runs_the_job(tmp_path: Path, option: str) 
     assert archive.stat().st_size == 0
 
 
-def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) -> None:
+def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
     """A JVM that ends without an archive leaves an empty file, so that there is no second attempt."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
     assert asked is not None
@@ -77,16 +77,45 @@ def test_a_java_that_ends_without_an_archive_is_not_asked_again(tmp_path: Path) 
     assert (archive, archive.stat().st_size, asked.options) == (asked.archive, 0, "")
 
 
-def test_a_folder_that_cannot_be_made_is_no_failure(tmp_path: Path) -> None:
+def written(asked: ClassData, content: bytes) -> None:
+    """Write what a JVM with these options writes at its exit."""
+    Path(asked.options.strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(content)
+
+
+def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path) -> None:
+    """Each process writes its own file; the first to finish leaves the archive, and the second keeps it.
+
+    The files of processes that were killed are deleted.
+    """
+    ours = Path(__file__)  # any file whose modification time stays
+    first, killed = (class_data(tmp_path, java=ours, spark=ours) for _ in range(2))
+    assert first is not None
+    assert killed is not None
+    written(first, b"first")
+    written(killed, b"half")
+    second = class_data(tmp_path, java=ours, spark=ours)
+    assert second is not None
+    for each in (first, second):
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as jvm:
+            each._keep(jvm)
+    [archive] = tmp_path.iterdir()
+    assert (archive, archive.read_bytes()) == (first.archive, b"first")
+
+
+def test_archive_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     """If the folder cannot be made, there is no archive and no error."""
     (tmp_path / "file").write_text("")
     assert class_data(tmp_path / "file", java=tmp_path, spark=tmp_path) is None
 
 
-def test_another_java_or_pyspark_has_an_archive_of_its_own(tmp_path: Path) -> None:
+def test_replaced_java_gets_a_new_archive(tmp_path: Path) -> None:
     """A Java that was replaced at the same path gets a new archive."""
     (tmp_path / "java").write_text("")
     first = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
-    assert class_data(tmp_path, java=tmp_path / "java", spark=tmp_path) == first
+    same = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
     os.utime(tmp_path / "java", (0, 0))
-    assert class_data(tmp_path, java=tmp_path / "java", spark=tmp_path) != first
+    other = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
+    assert first is not None
+    assert same is not None
+    assert other is not None
+    assert (same.archive == first.archive, other.archive == first.archive) == (True, False)

@@ -1,4 +1,4 @@
-"""Spark's verdicts against the same query in DuckDB, which shares no code with them: the benchmark's check, small."""
+"""Spark's verdicts equal those of the same query in DuckDB: a small run of the benchmark's check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, total
 
 
 @pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
-def test_every_row_is_what_duckdb_says(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
+def test_totals_and_rows_equal_duckdbs(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
     """Totals and every row of 5,000 partitions equal DuckDB's, for every status, interpreted and compiled."""
     spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
@@ -24,7 +24,7 @@ def test_every_row_is_what_duckdb_says(request: pytest.FixtureRequest, tmp_path:
     assert fingerprint(table) == fingerprint(verdicts(before, after))
 
 
-def test_a_row_that_differs_is_seen(tmp_path: Path) -> None:
+def test_different_row_fails_the_comparison(tmp_path: Path) -> None:
     """One different offset in one row makes the comparison fail."""
     before, after = generate(5_000, tmp_path, kind="parquet")
     right = verdicts(before, after)

@@ -25,11 +25,18 @@ Caused by: java.lang.RuntimeException: java.io.IOException: %s
     [
         (PySparkException(ABORTED % "of no kind"), MigrateGroupsError, 1, "Spark failed: IOException: of no kind"),
         (PySparkException("one line\nand more"), MigrateGroupsError, 1, "Spark failed: one line"),
-        (PySparkException(ABORTED % "No space left on device"), InvalidInput, 2, "no space left where Spark writes"),
+        (
+            PySparkException(ABORTED % "No space left on device"),
+            InvalidInput,
+            2,
+            "no disk space left where Spark writes",
+        ),
         (ConnectionRefusedError(111, "refused"), MigrateGroupsError, 1, "Spark failed: Spark's Java process has ended"),
     ],
 )
-def test_a_failure_is_one_line(thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str) -> None:
+def test_spark_failure_is_a_one_line_error(
+    thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str
+) -> None:
     """A known failure says what to do; any other has Spark's message without its stack trace."""
     with pytest.raises(MigrateGroupsError) as error, readable_failures():
         raise thrown
@@ -38,7 +45,7 @@ def test_a_failure_is_one_line(thrown: Exception, kind: type[MigrateGroupsError]
     assert "\n" not in str(error.value)
 
 
-def test_a_bug_stays_a_bug() -> None:
+def test_other_exceptions_are_raised_unchanged() -> None:
     """An exception that is not Spark's is raised unchanged."""
     with pytest.raises(KeyError), readable_failures():
         raise KeyError("a")
@@ -55,12 +62,12 @@ def test_a_bug_stays_a_bug() -> None:
         ("*.csv", "Relative path in absolute URI: 12:00.csv"),
     ],
 )
-def test_a_path_that_spark_cannot_use_is_named(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
+def test_invalid_path_is_named_in_the_error(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
     """An invalid glob, unknown scheme, missing connector, or glob over a colon is an error with the path."""
     (tmp_path / "12:00.csv").write_text("topic,partition\n")
     path = path if ":" in path else str(tmp_path / path)
     with pytest.raises(InvalidInput) as error:
         read_snapshots(spark, [path])
-    assert str(error.value).startswith(f"{path}: Spark can't use this: ")
+    assert str(error.value).startswith(f"{path}: Spark can't read or write it: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)

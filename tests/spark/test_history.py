@@ -1,4 +1,4 @@
-"""Lag over time and the commits of groups, from logs that are made up record by record."""
+"""Lag over time and the commits of groups, from logs that the tests build record by record."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles, run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from tests.spark.test_audit import key, value
-from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-WHO = "group string, log_time timestamp, until timestamp, clients array<string>"
+MEMBERS = "group string, log_time timestamp, until timestamp, clients array<string>"
 
 
 def at(hours: float) -> datetime:
@@ -28,7 +28,7 @@ def at(hours: float) -> datetime:
 
 
 # Hours after noon, group, topic, partition, and offset (None: deleted).
-DEEDS: list[tuple[float, str, str, int, int | None]] = [
+EVENTS: list[tuple[float, str, str, int, int | None]] = [
     (0.1, "g", "t", 0, 5),
     (0.2, "g", "t", 0, 10),
     (0.5, "g", "t", 1, 4),
@@ -45,23 +45,23 @@ ENDS = [("t", 0, hour, 10 + 10 * hour) for hour in (1, 2, 3)] + [("t", 1, hour, 
 _COMMITS: dict[str, DataFrame] = {}
 
 
-def tables(spark: SparkSession, deeds: list[Any] = DEEDS) -> Any:
+def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
     """Return the commits, the log end offsets, and the times: each hour, and half past three."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
-        for number, (hours, group, topic, partition, offset) in enumerate(deeds)
+        for number, (hours, group, topic, partition, offset) in enumerate(events)
     ]
-    if str(deeds) not in _COMMITS:  # so that they are decoded once for all tests
-        _COMMITS[str(deeds)] = commits(decode(frame(spark, rows, RAW))).localCheckpoint()
-    made = _COMMITS[str(deeds)]
+    if str(events) not in _COMMITS:  # so that they are decoded once for all tests
+        _COMMITS[str(events)] = commits(decode(local_table(spark, rows, RAW))).localCheckpoint()
+    made = _COMMITS[str(events)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]
-    return made, frame(spark, [*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
+    return made, local_table(spark, [*ends, *last], LOG_ENDS), Moments.between(at(0.1), HOUR, at(3.5))
 
 
-def nobody(spark: SparkSession) -> DataFrame:
+def no_members(spark: SparkSession) -> DataFrame:
     """Return an empty table of group members."""
-    return spark.createDataFrame([], WHO)
+    return spark.createDataFrame([], MEMBERS)
 
 
 @pytest.mark.parametrize(
@@ -74,21 +74,21 @@ def nobody(spark: SparkSession) -> DataFrame:
         (0.1, 1.0, [1]),
     ],
 )
-def test_moments_are_round_times_and_the_last(earliest: float, last: float, expected: list[float]) -> None:
+def test_moments_are_full_hours_and_the_present(earliest: float, last: float, expected: list[float]) -> None:
     """The times are every full hour after the first commit, and the present."""
     moments = Moments.between(at(earliest), HOUR, at(last))
     assert moments.all() == [at(hours) for hours in expected]
     assert len(moments) == len(expected)
 
 
-def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
+def test_lag_uses_the_last_commit_at_or_before_each_moment(spark: SparkSession) -> None:
     """The lag at a time is the log end offset then, minus the last commit at or before it.
 
     Commits, rewinds and deletions since the previous time are counted. A deleted offset has no lag, and neither has a
     topic without known log end offsets.
     """
     made, ends, moments = tables(spark)
-    found = history(made, ends, nobody(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
+    found = history(made, ends, no_members(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
     assert {row.cluster_id for row in found} == {"c"}
     figures = [
         (
@@ -120,23 +120,23 @@ def test_the_last_commit_up_to_a_moment_counts(spark: SparkSession) -> None:
     assert [row.last_commit_at and row.last_commit_at.astimezone(UTC) for row in found[:2]] == [at(1.0), None]
 
 
-def test_an_end_below_a_commit_is_that_of_another_topic(spark: SparkSession) -> None:
+def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSession) -> None:
     """A log end below the committed offset belongs to a recreated topic: the lag is null, never negative."""
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
-    found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
+    found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
 
 
-def test_time_never_goes_back_along_the_log(spark: SparkSession) -> None:
-    """The order in the log counts, because a new coordinator's clock may be behind the earlier one's."""
-    deeds = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
-    made, ends, moments = tables(spark, deeds)
-    found = history(made, ends, nobody(spark), moments, "c").orderBy("taken_at").collect()
+def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> None:
+    """Commits are taken in log order, because a new coordinator's clock may be behind the earlier one's."""
+    events = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
+    made, ends, moments = tables(spark, events)
+    found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.lag, row.commits) for row in found] == [(8, 2), (10, 1), (20, 0), (20, 0)]
 
 
-def test_who_was_a_member_by_then(spark: SparkSession) -> None:
-    """A time has the members since the previous time, each once, in order."""
+def test_each_moment_has_the_members_since_the_previous_one(spark: SparkSession) -> None:
+    """Each moment lists the members since the previous moment once, in order."""
     made, ends, moments = tables(spark)
     who = [
         ("g", at(0.3), at(1.5), ["b/h", "a/h"]),
@@ -144,7 +144,7 @@ def test_who_was_a_member_by_then(spark: SparkSession) -> None:
         ("g", at(1.6), None, ["a/h", "c/h"]),
         ("h", at(0.2), at(0.9), None),
     ]
-    found = history(made, ends, spark.createDataFrame(who, WHO), moments, "c").orderBy("group", "topic", "taken_at")
+    found = history(made, ends, spark.createDataFrame(who, MEMBERS), moments, "c").orderBy("group", "topic", "taken_at")
     clients: dict[tuple[str, str], list[list[str]]] = {}
     for row in found.collect():
         clients.setdefault((row.group, row.topic), []).append(row.clients)
@@ -156,28 +156,28 @@ def test_who_was_a_member_by_then(spark: SparkSession) -> None:
     }
 
 
-def test_a_group_has_one_line(spark: SparkSession) -> None:
+def test_each_group_has_one_row(spark: SparkSession) -> None:
     """A group has one row: topics, commits, first and last commit, and the missing records of its log partition."""
     made, ends, moments = tables(spark)
     evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
-    found = by_group(made, history(made, ends, nobody(spark), moments, "c"), evidence).orderBy("group").collect()
+    found = by_group(made, history(made, ends, no_members(spark), moments, "c"), evidence).orderBy("group").collect()
     cells = [[row[name] for name in row.__fields__ if not name.endswith("_at")] for row in found]
     assert cells == [[7, "g", 2, 3, 7, 1, 1, 20, 0, 3], [7, "h", 1, 1, 1, 0, 0, 39, 39, 3]]
     times = [(row.first_commit_at.astimezone(UTC), row.last_commit_at.astimezone(UTC)) for row in found]
     assert times == [(at(0.1), at(3.9)), (at(1.2), at(1.2))]
 
 
-def landed(folder: Path, deeds: list[Any]) -> str:
-    """Return the path of a landed log of these deeds in partition 7; the record before the last one is missing."""
+def landed(folder: Path, events: list[Any]) -> str:
+    """Return the path of a landed log of these events in partition 7; the record before the last one is missing."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
-        for number, (hours, group, topic, partition, offset) in enumerate(deeds)
+        for number, (hours, group, topic, partition, offset) in enumerate(events)
     ]
-    LandedLog.kept(folder, "c").with_more({7: 0}).with_records([*rows[:-2], *rows[-1:]], {7: len(rows)})
+    CopiedLog.load(folder, "c").with_partitions({7: 0}).with_records([*rows[:-2], *rows[-1:]], {7: len(rows)})
     return str(folder)
 
 
-def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
     """The job requests log ends once, for each committed partition and time; it returns groups, curves, evidence."""
     asked: list[Any] = []
 
@@ -187,7 +187,7 @@ def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp
         return str(tmp_path / "ends.parquet")
 
     def run(*groups: str, now: float = 3.5, out: str = "table") -> History:
-        folder, ranges = landed(tmp_path / out / "log", DEEDS), [(7, 0, len(DEEDS), 0)]
+        folder, ranges = landed(tmp_path / out / "log", EVENTS), [(7, 0, len(EVENTS), 0)]
         return run_history(
             spark,
             LandedFiles(folder, ranges, "c"),
@@ -217,6 +217,6 @@ def test_the_job_asks_for_the_ends_and_writes_one_table(spark: SparkSession, tmp
     assert [(each.log_partition, each.missing) for each in found.evidence] == [(7, 1)]
     assert spark.read.parquet(str(tmp_path / "table" / "t")).count() == 4 + 2 + 3
     with pytest.raises(Undetermined, match="no commit of these groups"):
-        run("nobody", out="none")
+        run("no-such-group", out="none")
     with pytest.raises(UsageError, match=r"2,001 moments.*longer --every"):
         run(now=2001, out="long")

@@ -39,7 +39,9 @@ def broken(csv_file: CsvFile) -> str:
     return csv_file(HEADER, "c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5", name="broken.csv")
 
 
-def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, tmp_path: Path) -> None:
+def test_job_writes_both_tables_as_parquet_and_csv(
+    spark: SparkSession, split: str, broken: str, tmp_path: Path
+) -> None:
     """The job writes both tables as Parquet and CSV with the documented schema and equal rows, and no other file."""
     out = tmp_path / "out"
     found = run_reconcile(spark, [split], [broken], out=out)
@@ -85,35 +87,35 @@ def test_files_in_and_tables_out(spark: SparkSession, split: str, broken: str, t
     assert (rows[0]["behind"], rows[0]["lag_before"], rows[0]["lag_after"]) == ("1", "10", "6")
 
 
-def test_a_snapshot_as_it_was_taken_needs_a_split(
+def test_spec_or_split_file_maps_the_source_group(
     spark: SparkSession, csv_file: CsvFile, after: str, split: str
 ) -> None:
-    """With a spec or a split file, the source group's offsets are compared with the target groups'."""
+    """A spec or a split file maps the source group's offsets to the target groups' offsets."""
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
     for how in (SplitMapping("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
         found = run_reconcile(spark, [before], [after], split=how)
         assert (found.clean, found.totals.partitions, found.totals.produced) == (True, 3, 5)
-    with pytest.raises(InvalidInput, match="no group of AFTER is expected"):
+    with pytest.raises(InvalidInput, match="BEFORE and AFTER have no group in common"):
         run_reconcile(spark, [before], [after])
 
 
-def test_an_existing_folder_is_refused_before_the_job(spark: SparkSession, split: str, tmp_path: Path) -> None:
+def test_existing_output_folder_is_refused_before_the_job(spark: SparkSession, split: str, tmp_path: Path) -> None:
     """An existing output folder is refused before any input is read."""
     out = tmp_path / "o[u]t"
     out.mkdir()
     bad = tmp_path / "bad.csv"
     bad.write_text("topic,partition\nt,x\n")
-    with pytest.raises(InvalidInput, match="exists already; choose another or remove it"):
+    with pytest.raises(InvalidInput, match="exists already: pass another folder, or remove it"):
         run_reconcile(spark, [split], [str(bad)], out=out)
     assert not [*out.iterdir()]
 
 
 @pytest.mark.parametrize("name", ["o[1]{a}\\*?", "2026-11-20T12:00"])
-def test_folders_have_any_name(
+def test_output_folder_may_have_special_characters(
     spark: SparkSession, split: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Characters of a glob or a URI are part of an output folder's name, also beside a file that breaks globs."""
+    """Characters of a glob or a URI in an output folder's name are taken literally."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "12:00").touch()
     out = name if ":" in name else tmp_path / name  # Spark keeps to the folder that it was started in
@@ -124,16 +126,16 @@ def test_folders_have_any_name(
 
 
 @pytest.mark.parametrize(("out", "quarantine"), [("x", "x"), ("x", "x/y"), ("x/y", "x")])
-def test_tables_and_quarantine_are_apart(
+def test_overlapping_output_and_quarantine_folders_are_refused(
     spark: SparkSession, split: str, after: str, tmp_path: Path, out: str, quarantine: str
 ) -> None:
     """The same folder for tables and quarantine, or one inside the other, is refused, and nothing is written."""
-    with pytest.raises(InvalidInput, match="a folder of their own"):
+    with pytest.raises(InvalidInput, match="contain each other: pass separate folders"):
         run_reconcile(spark, [split], [after], out=tmp_path / out, quarantine=tmp_path / quarantine)
     assert not (tmp_path / "x").exists()
 
 
-def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
+def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
     """Each side may be several files, folders and globs; more than two times give a timeline."""
     timed = f"taken_at,{HEADER}"
     for hour in (1, 2):
@@ -165,7 +167,7 @@ def test_many_files_before_and_after(spark: SparkSession, csv_file: CsvFile, spl
         ("c,00123,,007,0,8,0,15", "AFTER has two offsets at the same moment for 007-0 of group 00123"),
     ],
 )
-def test_a_bad_row_leaves_nothing_behind(
+def test_bad_row_leaves_no_output(
     spark: SparkSession, split: str, csv_file: CsvFile, tmp_path: Path, row: str, message: str
 ) -> None:
     """A bad row leaves no output, whether the job finds it before it writes or while it writes."""
@@ -175,7 +177,7 @@ def test_a_bad_row_leaves_nothing_behind(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_older_after_and_the_same_file_twice_are_refused(
+def test_after_older_than_before_and_shared_files_are_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
     """An AFTER older than BEFORE, and a file on both sides, are refused; equal times and rows without a time pass."""
@@ -183,12 +185,12 @@ def test_an_older_after_and_the_same_file_twice_are_refused(
     row = "c,a,big,t,0,10,0,15"
     early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")
     late = csv_file(timed, f"2026-11-20T12:00:01.5Z,{row}", name="late.csv")
-    with pytest.raises(InvalidInput, match="AFTER, which was taken at 2026-11-20T12:00:00Z, is older than BEFORE, at"):
+    with pytest.raises(InvalidInput, match="AFTER, taken at 2026-11-20T12:00:00Z, is older than BEFORE, taken at"):
         run_reconcile(spark, [late], [early], out=tmp_path / "out")
-    with pytest.raises(InvalidInput, match=r"2026-11-20T12:00:01\.500000Z: name them the other way round"):
+    with pytest.raises(InvalidInput, match=r"2026-11-20T12:00:01\.500000Z: swap them"):
         run_reconcile(spark, [late], [early])
     for again in (late, str(tmp_path / "." / ".." / tmp_path.name / "late.csv")):
-        with pytest.raises(InvalidInput, match=r"late\.csv is BEFORE and AFTER, which have one moment then"):
+        with pytest.raises(InvalidInput, match=r"late\.csv is both BEFORE and AFTER: take a snapshot"):
             run_reconcile(spark, [early, late], [again])
     assert run_reconcile(spark, [early], [late]).clean
     assert run_reconcile(spark, [early], [csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="same.csv")]).clean
@@ -196,7 +198,7 @@ def test_an_older_after_and_the_same_file_twice_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: str, after: str) -> None:
+def test_unwritable_output_path_is_a_one_line_error(spark: SparkSession, split: str, after: str) -> None:
     """An output path that cannot be written is a one-line error before the job."""
     for out in (Path(split) / "out", Path("/proc/out")):
         with pytest.raises(InvalidInput, match="can't be written") as error:
@@ -204,14 +206,14 @@ def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, split: 
         assert "\n" not in str(error.value)
 
 
-def test_an_error_is_one_line_and_an_exit_code(
+def test_main_returns_an_exit_code_and_prints_one_line(
     spark: SparkSession, split: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The job's main returns 0 with the totals on stdout, or 2 with the reason on stderr."""
     out, err = io.StringIO(), io.StringIO()
     missing = str(tmp_path / "missing.csv")
     assert main([missing, after], out, err) == 2
-    assert (out.getvalue(), err.getvalue()) == ("", f"error: {missing}: no such file or folder\n")
+    assert (out.getvalue(), err.getvalue()) == ("", f"error: {missing}: no such file or folder: check the path\n")
     before = tmp_path / "before.csv"
     before.write_text(Path(split).read_text().replace("00123,big", "big,").replace("search,big", "big,"))
     assert main([str(before), after, "--split", split], out, err) == 0
@@ -221,5 +223,5 @@ def test_an_error_is_one_line_and_an_exit_code(
     out, err = io.StringIO(), io.StringIO()
     assert main([split, after, *more], out, err) == 0
     assert json.loads(out.getvalue())["quarantined"] == 1
-    assert err.getvalue().startswith("1 row(s) that can't be right were set aside in ")
+    assert err.getvalue().startswith(f"set aside in {tmp_path / 'aside'}: 1 invalid row (")
     assert capsys.readouterr() == ("", "")

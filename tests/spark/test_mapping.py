@@ -12,7 +12,7 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover
 from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING, SplitMapping, spec_mapping
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, partition_verdict
 
-Snapshot = Callable[..., DataFrame]
+SnapshotTable = Callable[..., DataFrame]
 
 
 def split(**targets: str) -> SplitMapping:
@@ -25,7 +25,7 @@ def split(**targets: str) -> SplitMapping:
     return SplitMapping("big", lambda topics: cover(spec, topics).targets)
 
 
-def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) -> None:
+def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTable) -> None:
     """Patterns match the source group's topics in all files; every partition follows its topic."""
     before = snapshot(
         *({"topic": "pay.a", "partition": partition} for partition in (0, 1)),
@@ -45,8 +45,8 @@ def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: Snapshot) ->
     }
 
 
-def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
-    """The driver gets each topic once, sorted, however many rows have it."""
+def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
+    """The driver gets each topic once, sorted, not each row."""
     seen: list[Sequence[str]] = []
 
     def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -60,22 +60,30 @@ def test_the_driver_gets_topics_only(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("rows", "targets", "message"),
     [
-        ([{"topic": "pay"}, {"topic": "legacy"}, {"topic": "left"}], {"billing": "pay"}, "no target takes topic left"),
-        ([{"topic": "pay"}, {"topic": "legacy"}], {"a": "pay", "b": "p*"}, "more than one target takes topic pay"),
+        (
+            [{"topic": "pay"}, {"topic": "legacy"}, {"topic": "left"}],
+            {"billing": "pay"},
+            "no target group takes topic left",
+        ),
+        ([{"topic": "pay"}, {"topic": "legacy"}], {"a": "pay", "b": "p*"}, "several groups take topic pay"),
         ([{"topic": "pay"}, {"topic": "legacy"}], {"a": "pay", "b": "x*"}, r"no topic of the group matches x\* \(b\)"),
-        ([{"group": "large"}, {"group": "0"}], {"a": "*"}, "source group 'big' is not in BEFORE; it has 0, large"),
+        (
+            [{"group": "large"}, {"group": "0"}],
+            {"a": "*"},
+            "BEFORE has no rows of source group 'big'; it has 0, large: pass its snapshot",
+        ),
         ([{"source_group": "older"}], {"a": "*"}, "BEFORE has been split already"),
     ],
 )
-def test_coverage_is_proved(
-    snapshot: Snapshot, rows: list[dict[str, str]], targets: dict[str, str], message: str
+def test_uncovered_and_overlapping_topics_are_refused(
+    snapshot: SnapshotTable, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
     """A leftover or overlapping topic, a pattern without match and another group's file are refused, as in `split`."""
     with pytest.raises(InvalidInput, match=message):
         spec_mapping(snapshot(*rows), split(**targets))
 
 
-def test_what_a_plan_sets_where_nothing_was_committed(spark: SparkSession, snapshot: Snapshot) -> None:
+def test_planned_offset_is_compared_if_none_was_committed(spark: SparkSession, snapshot: SnapshotTable) -> None:
     """Without a committed offset the planned one is compared, also if BEFORE lacks the partition; its lag is null."""
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
@@ -86,11 +94,17 @@ def test_what_a_plan_sets_where_nothing_was_committed(spark: SparkSession, snaps
     rows = [("cluster-a", "billing", "orders", partition, offset) for partition, offset in ((0, 40), (1, 30), (3, 9))]
     verdicts = partition_verdict(before, after, None, spark.createDataFrame(rows, PLANNED)).orderBy("partition")
     found = [(row.partition, row.status, row.lag_before, row.consumed, row.reason) for row in verdicts.collect()]
-    set_to = "nothing was committed before, and %s was to be set"
+    set_to = "no offset was committed before, and the plan sets %s"
     assert found == [
         (0, "exact", None, 0, set_to % 40),
-        (1, "ahead", None, 10, f"{set_to % 30}; 10 further on: processed since, or skipped"),
-        (2, "unexpected", None, None, "40 is committed after, nothing was before"),
-        (3, "missing", None, None, "9 was to be set, and nothing is committed after"),
+        (
+            1,
+            "ahead",
+            None,
+            10,
+            f"{set_to % 30}; the committed offset is 10 higher: records were processed since, or skipped",
+        ),
+        (2, "unexpected", None, None, "offset 40 is committed after, none was before"),
+        (3, "missing", None, None, "the plan sets 9, and no offset is committed after"),
         (5, "exact", 50, 0, None),
     ]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.members import members
-from migrate_groups.spark.offsets_topic.offsets_log import RAW
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from tests.spark.test_offsets_log import GROUP, RECORDED, Record
-from tests.support.frames import frame
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -63,11 +63,11 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
         for number, of in enumerate(records.values())
         for place, record in enumerate(of)
     ]
-    collected = members(frame(spark, rows, RAW)).orderBy("log_partition", "log_offset").collect()
+    collected = members(decode(local_table(spark, rows, RAW))).orderBy("log_partition", "log_offset").collect()
     return {name: [row for row in collected if row.log_partition == number] for number, name in enumerate(records)}
 
 
-def test_members_of_a_group_as_kafkas_own_classes_write_them(found: dict[str, list[Row]]) -> None:
+def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]) -> None:
     """Every known version of a classic group and a KIP-848 member are decoded; an unknown version gives null."""
     rows = found["recorded"]
     assert {row.group for row in rows} == {GROUP}
@@ -79,8 +79,8 @@ def test_members_of_a_group_as_kafkas_own_classes_write_them(found: dict[str, li
     }
 
 
-def test_many_members_and_none(found: dict[str, list[Row]]) -> None:
-    """Static and dynamic members are decoded, and none as an empty list; a record holds until the group's next one."""
+def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) -> None:
+    """Static and dynamic members are decoded, and no members as an empty list; a record is valid until the next one."""
     rows = found["many"]
     assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
     times = [row.log_time.astimezone(UTC) for row in rows]
@@ -88,5 +88,5 @@ def test_many_members_and_none(found: dict[str, list[Row]]) -> None:
 
 
 def test_broken_records_never_abort_a_job(found: dict[str, list[Row]]) -> None:
-    """Every broken record gives a row, with whatever clients it has."""
+    """Every broken record gives a row, and none aborts the job."""
     assert len(found["broken"]) == 500

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.offsets_log import KINDS, RAW, decode
-from tests.support.frames import frame
 
 DATA = Path(__file__).parents[1] / "data" / "offsets_topic_records.csv"
 RECORDED = {
@@ -33,7 +33,7 @@ def landed(spark: SparkSession) -> Land:
     """Return a function that makes a landed log of keys and values."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
-        return frame(spark, as_landed(records, kind), RAW)
+        return local_table(spark, as_landed(records, kind), RAW)
 
     return make
 
@@ -46,7 +46,7 @@ def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
     """The recorded records, decoded, by name."""
-    found = decode(frame(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
+    found = decode(local_table(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
 
@@ -55,7 +55,7 @@ def utc(moment: datetime | None) -> datetime | None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_of_a_committed_offset(decoded: dict[str, Row], version: int) -> None:
+def test_every_version_of_a_committed_offset_is_decoded(decoded: dict[str, Row], version: int) -> None:
     """Offset, leader epoch, metadata and times are those that Kafka's own classes wrote, in each version."""
     found = decoded[f"commit-value-{version}"]
     assert (found.kind, found.group, found.topic, found.partition) == ("offset-commit", GROUP, "orders.v1", 11)
@@ -66,7 +66,7 @@ def test_every_version_of_a_committed_offset(decoded: dict[str, Row], version: i
     assert (found.tombstone, found.problem) == (False, None)
 
 
-def test_rare_forms_of_a_committed_offset(decoded: dict[str, Row]) -> None:
+def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -> None:
     """Keys from before Kafka 0.8.2, no epoch, a negative offset, metadata over 126 bytes, a tombstone are decoded."""
     assert decoded["commit-legacy-key"].type == 0
     assert decoded["commit-legacy-key"].offset == 5
@@ -79,7 +79,7 @@ def test_rare_forms_of_a_committed_offset(decoded: dict[str, Row]) -> None:
     assert {row.problem for row in decoded.values()} == {None}
 
 
-def test_every_other_key_by_its_type(decoded: dict[str, Row]) -> None:
+def test_every_other_key_type_is_decoded(decoded: dict[str, Row]) -> None:
     """Every key type gives its kind and group, and the member or expression if it has one."""
     for name, found in decoded.items():
         if name.startswith("key-") and name != "key-99":
@@ -98,8 +98,8 @@ KEY, VALUE = RECORDED["commit-value-4"]
 assert VALUE
 BROKEN: dict[str, tuple[Any, str]] = {
     "no key": ((None, VALUE), "no key"),
-    "one byte of key": ((KEY[:1], VALUE), "a key of one byte or none"),
-    "an empty key": ((b"", VALUE), "a key of one byte or none"),
+    "one byte of key": ((KEY[:1], VALUE), "a key of less than 2 bytes"),
+    "an empty key": ((b"", VALUE), "a key of less than 2 bytes"),
     "only a type": ((KEY[:2], VALUE), "a key that is cut short"),
     "a negative length": ((KEY[:2] + b"\xff\xff" + KEY[4:], VALUE), "a key that is cut short"),
     "a key cut short": ((KEY[:-1], VALUE), "a key of the wrong length"),
@@ -107,7 +107,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a group's length beyond": ((KEY[:2] + b"\x7f\xff" + KEY[4:], VALUE), "a key that is cut short"),
     "no UTF-8": ((KEY.replace("ü".encode(), b"\xff\xfe"), VALUE), "a key that is not UTF-8"),
     "a negative partition": ((KEY[:-4] + b"\xff" * 4, VALUE), "a negative partition"),
-    "an empty value": ((KEY, b""), "a value of one byte or none"),
+    "an empty value": ((KEY, b""), "a value of less than 2 bytes"),
     "version 5": ((KEY, b"\0\5" + VALUE[2:]), "a value of an unknown version"),
     "a negative version": ((KEY, b"\xff\xff" + VALUE[2:]), "a value of an unknown version"),
     "a value cut short": ((KEY, VALUE[:-1]), "a value of the wrong length"),
@@ -119,7 +119,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_what_is_malformed_is_kept_with_its_reason(landed: Land) -> None:
+def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
     """A malformed record is kept with its problem, and is never decoded as a committed offset."""
     found = decode(landed(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
     assert {name: row.problem for name, row in zip(BROKEN, found, strict=True)} == {
@@ -140,7 +140,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     ]
     found = []
     for session in (spark, compiled):
-        rows = decode(frame(session, as_landed(fuzzed), RAW))
+        rows = decode(local_table(session, as_landed(fuzzed), RAW))
         everything = rows.select(F.xxhash64(*rows.columns).alias("hash"), "problem").groupBy(
             F.isnull("problem").alias("sound")
         )
@@ -152,7 +152,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
     assert found[0] == found[1]
 
 
-def test_control_and_aborted_records_are_no_commits(landed: Land) -> None:
+def test_control_and_aborted_records_are_not_decoded(landed: Land) -> None:
     """Control records and aborted records are not decoded."""
     for kind in ("control", "aborted"):
         assert decode(landed([RECORDED["commit-value-4"]], kind)).count() == 0

@@ -20,7 +20,7 @@ HEADER = "group,source_group,topic,partition,offset,log_end_offset"
 GOOD = ("new,big,t,0,10,15", "new,big,t,1,20,25", "new,big,t,2,30,35")
 
 
-def set_aside(folder: Path) -> list[dict[str, str]]:
+def quarantined(folder: Path) -> list[dict[str, str]]:
     """Return the rows in a quarantine folder."""
     rows = []
     for part in sorted(folder.glob("*.csv")):
@@ -29,7 +29,7 @@ def set_aside(folder: Path) -> list[dict[str, str]]:
     return rows
 
 
-def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
     """Bad rows are quarantined with side, file, line, cell and expectation; a hint says that the verdict omits them."""
     bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
     before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
@@ -39,10 +39,9 @@ def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFi
     assert (found.clean, found.quarantined) == (False, 6)
     assert (found.totals.counts["exact"], found.totals.counts["missing"], found.totals.partitions) == (2, 1, 3)
     assert found.hints[0] == (
-        f"6 row(s) that can't be right were set aside in {aside} (BEFORE 5, AFTER 1): "
-        "the verdict is of the rest and says nothing of them"
+        f"set aside in {aside}: 6 invalid rows (BEFORE 5, AFTER 1); the verdict is about the other rows only"
     )
-    rows = set_aside(aside)
+    rows = quarantined(aside)
     # Two lines have the same wrong cell: both rows get the number of the first line.
     places = [(row["side"], row["file"], row["line"], row["column"], row["value"]) for row in rows]
     assert sorted(places) == [
@@ -60,8 +59,8 @@ def test_bad_rows_are_set_aside_and_counted(spark: SparkSession, csv_file: CsvFi
     assert (read["group"], read["partition"]) == ("a\nb", 6)
 
 
-def test_without_quarantine_the_job_stops(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Without a quarantine folder the first bad row is an error, and there is no verdict."""
+def test_bad_row_without_a_quarantine_folder_is_an_error(spark: SparkSession, csv_file: CsvFile) -> None:
+    """Without a quarantine folder, the first bad row is an error, and there is no verdict."""
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, "new,,t,3,NA,1", name="after.csv")
     with pytest.raises(InvalidInput, match=r"after\.csv, line 5: offset is 'NA'"):
         run_reconcile(spark, [before], [after])
@@ -72,14 +71,14 @@ def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvF
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, name="after.csv")
     found = run_reconcile(spark, [before], [after], quarantine=tmp_path / "aside")
     assert (found.clean, found.quarantined, found.hints, found.totals.partitions) == (True, 0, (), 3)
-    assert set_aside(tmp_path / "aside") == []
+    assert quarantined(tmp_path / "aside") == []
     assert (tmp_path / "aside" / "_SUCCESS").exists()
 
 
-def test_bad_parquet_rows_have_no_line(
+def test_bad_parquet_row_has_no_line_number(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Parquet row has no line, and neither has a CSV cell over the limit of lines that are looked up."""
+    """Parquet rows have no line number, and neither have CSV rows beyond the limit of lines that are looked up."""
     kinds = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "bigint": pa.int64()}
     schema = pa.schema([(field.name, kinds.get(field.dataType.simpleString(), pa.string())) for field in SNAPSHOT])
     row = {"group": "new", "topic": "t", "partition": 0, "offset": -3, "metadata": ""}
@@ -87,19 +86,19 @@ def test_bad_parquet_rows_have_no_line(
     pq.write_table(pa.Table.from_pylist([row, row | {"offset": 10}], schema), after)
     aside = tmp_path / "aside"
     run_reconcile(spark, [csv_file(HEADER, *GOOD)], [after], quarantine=aside)
-    [wrong] = set_aside(aside)
+    [wrong] = quarantined(aside)
     assert (wrong["file"], wrong["line"], wrong["column"], wrong["value"]) == (after, "", "offset", "-3")
     monkeypatch.setattr(migrate_groups.spark.reconciliation.quarantine, "MAX_LINES", 1)
     before = csv_file(HEADER, *GOOD, "new,big,t,3,NA,1", "new,big,t,4,NO,1", name="bad.csv")
     run_reconcile(spark, [before], [csv_file(HEADER, *GOOD)], quarantine=tmp_path / "more")
-    assert sorted(bool(row["line"]) for row in set_aside(tmp_path / "more")) == [False, True]
+    assert sorted(bool(row["line"]) for row in quarantined(tmp_path / "more")) == [False, True]
 
 
-def test_a_quarantine_is_never_mixed_with_another(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
+def test_existing_quarantine_folder_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
     """An existing folder is refused before anything is read; quarantined rows stay if the job fails later."""
     bad = csv_file(HEADER, "new,big,t,0,NA,1")
     with pytest.raises(InvalidInput, match="exists already"):
         run_reconcile(spark, [bad], [bad], quarantine=tmp_path)
     with pytest.raises(InvalidInput, match="BEFORE has no rows"):
         run_reconcile(spark, [bad], [csv_file(HEADER, *GOOD, name="after.csv")], quarantine=tmp_path / "aside")
-    assert len(set_aside(tmp_path / "aside")) == 1
+    assert len(quarantined(tmp_path / "aside")) == 1

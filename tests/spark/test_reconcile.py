@@ -22,7 +22,7 @@ from migrate_groups.spark.reconciliation.reconcile import (
 )
 from migrate_groups.spark.reconciliation.result import MAX_SUMMARY, MAX_WORST, GroupTopic, Reconciliation, conclude
 
-Snapshot = Callable[..., DataFrame]
+SnapshotTable = Callable[..., DataFrame]
 Row = dict[str, Any]
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)  # the time of the fixture's rows
 PROBLEMS = {"missing", "below-log-start", "behind", "unexpected"}
@@ -40,47 +40,62 @@ VERDICT_SCHEMA = (
 PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
     "equal": ({"offset": 100}, {"offset": 100}, "exact", None),
     "equal at 0": ({"offset": 0}, {"offset": 0}, "exact", None),
-    "further": ({"offset": 100}, {"offset": 130}, "ahead", "30 further on"),
+    "further": ({"offset": 100}, {"offset": 130}, "ahead", "the committed offset is 30 higher"),
     "further, beyond the end": (
         {"offset": 100},
         {"offset": 151},
         "ahead",
-        "beyond the log end offset as it was read, 150",
+        "the committed offset is above the log end offset as it was read, 150",
     ),
-    "smaller": ({"offset": 100}, {"offset": 99}, "behind", "1 records will be processed again"),
+    "smaller": ({"offset": 100}, {"offset": 99}, "behind", "1 record will be processed again"),
     "smaller, at 0": ({"offset": 100}, {"offset": 0}, "behind", "100 records will be processed again"),
-    "no row after": ({"offset": 100}, None, "missing", "100 was committed before, nothing after"),
-    "no commit after": ({"offset": 100}, {"offset": None}, "missing", "100 was committed before, nothing after"),
-    "0 before, no commit after": ({"offset": 0}, {"offset": None}, "missing", "0 was committed before"),
-    "no row before": (None, {"offset": 100}, "unexpected", "100 is committed after, nothing was before"),
-    "no commit before": ({"offset": None}, {"offset": 0}, "unexpected", "0 is committed after, nothing was before"),
+    "no row after": ({"offset": 100}, None, "missing", "offset 100 was committed before, none after"),
+    "no commit after": (
+        {"offset": 100},
+        {"offset": None},
+        "missing",
+        "offset 100 was committed before, none after",
+    ),
+    "0 before, no commit after": ({"offset": 0}, {"offset": None}, "missing", "offset 0 was committed before"),
+    "no row before": (
+        None,
+        {"offset": 100},
+        "unexpected",
+        "offset 100 is committed after, none was before",
+    ),
+    "no commit before": (
+        {"offset": None},
+        {"offset": 0},
+        "unexpected",
+        "offset 0 is committed after, none was before",
+    ),
     "no commit": ({"offset": None}, {"offset": None}, "no-commit", None),
     "no commit, no row": ({"offset": None}, None, "no-commit", None),
     "equal, below the start": (
         {"offset": 100},
         {"offset": 100, "log_start_offset": 120},
         "below-log-start",
-        "the log starts at 120: 20 records are already gone",
+        "the log start offset is 120: 20 records already deleted",
     ),
     "smaller, below the start": (
         {"offset": 100},
         {"offset": 90, "log_start_offset": 95},
         "below-log-start",
-        "the log starts at 95: 5 records are already gone; 10 records will be processed again",
+        "the log start offset is 95: 5 records already deleted; 10 records will be processed again",
     ),
     "unknown, below the start": (
         {"offset": None},
         {"offset": 1, "log_start_offset": 5},
         "below-log-start",
-        "4 records are already gone; 1 is committed after, nothing was before",
+        "4 records already deleted; offset 1 is committed after, none was before",
     ),
     "equal, at the start": ({"offset": 100}, {"offset": 100, "log_start_offset": 100}, "exact", None),
     "equal, recreated": ({"topic_id": "a"}, {"topic_id": "b"}, "unexpected", "the topic was recreated"),
-    "recreated, gone": (
+    "recreated, no commit after": (
         {"topic_id": "a"},
         {"topic_id": "b", "offset": None},
         "missing",
-        "the topic was recreated: its offsets can't be compared; 100 was committed before, nothing after",
+        "the topic was recreated: its offsets can't be compared; offset 100 was committed before, none after",
     ),
     "equal, an id unknown": ({"topic_id": "a"}, {"topic_id": None}, "exact", None),
     "equal, no log bounds": (
@@ -92,8 +107,8 @@ PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
 }
 
 
-def test_every_planted_defect_is_found(snapshot: Snapshot) -> None:
-    """Each pair of rows gets its status and reason, and there is no other verdict."""
+def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -> None:
+    """Each pair of rows gets the expected status and reason."""
     pairs = [*enumerate(PLANTED.values())]
     before = snapshot(*(SPLIT | row | {"partition": number} for number, (row, *_) in pairs if row is not None))
     after = snapshot(*(NEW | row | {"partition": number} for number, (_, row, *_) in pairs if row is not None))
@@ -113,19 +128,19 @@ def test_every_planted_defect_is_found(snapshot: Snapshot) -> None:
     assert severities == sorted(severities)
 
 
-def test_a_verdict_has_both_moments(spark: SparkSession, snapshot: Snapshot) -> None:
+def test_verdict_has_lags_and_records_produced_and_consumed(spark: SparkSession, snapshot: SnapshotTable) -> None:
     """A verdict has the lags, and records produced and consumed in between; the schema is the documented one."""
     before = snapshot(SPLIT | {"offset": 100, "log_start_offset": 10, "log_end_offset": 150})
     after = snapshot(NEW | {"offset": 130, "log_start_offset": 20, "log_end_offset": 170})
     verdicts = partition_verdict(before, after)
     schema = spark.createDataFrame([], VERDICT_SCHEMA).schema
-    reason = "30 further on: processed since, or skipped"
+    reason = "the committed offset is 30 higher: records were processed since, or skipped"
     row = ("cluster-a", "billing", "big", "orders", 0, "ahead", 100, 130, 10, 150, 20, 170, 50, 40, 20, 30, reason)
     assertSchemaEqual(verdicts.schema, schema)
     assertDataFrameEqual(verdicts, spark.createDataFrame([row], schema))
 
 
-def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
+def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
     """Lag is null without a commit, 0 at the log end, and negative if the offset is beyond the log end as read."""
     offsets = [None, 150, 155]
     before = snapshot(*(SPLIT | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
@@ -134,14 +149,14 @@ def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
     assert [(row.lag_before, row.lag_after) for row in rows] == [(None, None), (0, 0), (-5, -5)]
 
 
-def test_a_recreated_topic_has_no_difference(snapshot: Snapshot) -> None:
+def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
     """Offsets of a recreated topic are not subtracted from those of the old one."""
     before, after = snapshot(SPLIT | {"topic_id": "a"}), snapshot(NEW | {"topic_id": "b", "offset": 3})
     [row] = partition_verdict(before, after).collect()
     assert (row.produced, row.consumed, row.lag_before, row.lag_after) == (None, None, 50, 147)
 
 
-def test_names_of_digits_stay_names(snapshot: Snapshot) -> None:
+def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
     """Group `00123` is not group `123`, topic `007` not topic `7`."""
     before = snapshot(*({"group": group, "topic": topic} for group in ("00123", "123") for topic in ("007", "7")))
     after = snapshot({"group": "00123", "topic": "007"}, {"group": "123", "topic": "7"})
@@ -159,7 +174,7 @@ def mapping(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, MAPPING)
 
 
-def test_a_mapping_says_where_rows_are_expected(snapshot: Snapshot, mapping: DataFrame) -> None:
+def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
     """Mapped source rows are expected in their target group; other rows, and the source group after, are omitted."""
     topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
     old = [{"topic": topic, "partition": partition} for topic, partition in topics]
@@ -173,7 +188,7 @@ def test_a_mapping_says_where_rows_are_expected(snapshot: Snapshot, mapping: Dat
     }
 
 
-def test_a_split_file_says_the_same_as_before_and_as_a_mapping(snapshot: Snapshot) -> None:
+def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
     """The split file as BEFORE, as the mapping, and as both give equal verdicts; its history maps a partition once."""
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
@@ -185,20 +200,20 @@ def test_a_split_file_says_the_same_as_before_and_as_a_mapping(snapshot: Snapsho
     assertDataFrameEqual(partition_verdict(split, after, split_mapping(split)), as_before)
 
 
-def test_one_partition_may_go_to_several_groups(spark: SparkSession, snapshot: Snapshot) -> None:
+def test_fan_out_has_a_verdict_for_each_group(spark: SparkSession, snapshot: SnapshotTable) -> None:
     """A fan-out has a verdict for each group."""
     mapping = spark.createDataFrame([("big", "orders", 0, "billing"), ("big", "orders", 0, "audit")], MAPPING)
     rows = partition_verdict(snapshot({}), snapshot(NEW), mapping).collect()
     assert {(row.group, row.status) for row in rows} == {("billing", "exact"), ("audit", "missing")}
 
 
-def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Snapshot) -> None:
+def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: SnapshotTable) -> None:
     """Without a mapping a group is compared with itself; groups that BEFORE lacks are omitted."""
     rows = partition_verdict(snapshot({}), snapshot({"offset": 120}, NEW)).collect()
     assert [(row.group, row.source_group, row.status) for row in rows] == [("big", None, "ahead")]
 
 
-def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
+def test_latest_row_of_each_side_counts(snapshot: SnapshotTable) -> None:
     """The latest row of each side counts; a row without a time is the oldest, and duplicate rows do no harm."""
     history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
@@ -213,8 +228,8 @@ def test_the_latest_of_several_moments_counts(snapshot: Snapshot) -> None:
 
 @pytest.mark.parametrize("side", ["BEFORE", "AFTER"])
 @pytest.mark.parametrize(("time", "offsets"), [(NOON, (100, 101)), (NOON, (0, None)), (None, (None, 5))])
-def test_two_offsets_at_the_same_moment_are_refused(
-    snapshot: Snapshot, side: str, time: datetime | None, offsets: tuple[int | None, int | None]
+def test_two_offsets_at_the_same_time_are_refused(
+    snapshot: SnapshotTable, side: str, time: datetime | None, offsets: tuple[int | None, int | None]
 ) -> None:
     """Two offsets of a partition at the same time, on either side, are refused."""
     once, twice = snapshot({}), snapshot(*({"taken_at": time, "offset": offset} for offset in offsets))
@@ -223,14 +238,14 @@ def test_two_offsets_at_the_same_moment_are_refused(
         partition_verdict(*sides).collect()
 
 
-def test_two_sources_of_one_partition_are_refused(snapshot: Snapshot) -> None:
+def test_two_source_groups_for_one_target_partition_are_refused(snapshot: SnapshotTable) -> None:
     """Two source groups for one target partition are refused, because it cannot start at both offsets."""
     before = snapshot(SPLIT, SPLIT | {"source_group": "large", "taken_at": NOON - timedelta(hours=1)})
     with pytest.raises(InvalidInput, match=r"two source groups \(big, large\) for orders-0"), readable_failures():
         partition_verdict(before, snapshot(NEW)).collect()
 
 
-def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
+def test_a_summary_has_counts_and_totals(snapshot: SnapshotTable) -> None:
     """A group and topic is one row: its worst status, and sums over the partitions with a value."""
     before = snapshot(
         *(SPLIT | {"partition": number, "offset": offset} for number, offset in enumerate([100, 100, None])),
@@ -255,14 +270,14 @@ def test_a_summary_has_counts_and_totals(snapshot: Snapshot) -> None:
     assert set(rows) == {"orders", "searches"}
 
 
-def test_sums_that_are_too_large_are_null(snapshot: Snapshot) -> None:
+def test_sums_that_are_too_large_are_null(snapshot: SnapshotTable) -> None:
     """A sum that overflows is null, and the verdicts are still given."""
     rows = [{"partition": number, "offset": 0, "log_end_offset": 2**63 - 1} for number in (0, 1)]
     found = conclude(partition_verdict(snapshot(*rows), snapshot(*rows)))
     assert (found.clean, found.totals.counts["exact"], found.totals.lag_before) == (True, 2, None)
 
 
-def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
+def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: SnapshotTable) -> None:
     """The time lag is in seconds, null without an unread record or a column, and 0 for a future timestamp."""
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
@@ -288,7 +303,7 @@ def test_lag_as_time_is_the_largest_of_a_topic(snapshot: Snapshot) -> None:
     assert (found.totals.time_lag_before, found.totals.time_lag_after) == (None, None)
 
 
-def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:
+def test_clean_hand_over_has_no_problem_and_no_hint(snapshot: SnapshotTable) -> None:
     """Equal offsets, and no committed offset on both sides, give no problem and no hint."""
     before = snapshot(SPLIT, SPLIT | {"partition": 1, "offset": None})
     found = reconcile_tables(before, snapshot(NEW, NEW | {"partition": 1, "offset": None}))
@@ -301,7 +316,7 @@ def test_a_clean_hand_over_is_clean(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_only_a_problem_breaks_a_hand_over(status: str) -> None:
+def test_only_problem_statuses_break_a_hand_over(status: str) -> None:
     """One partition with one of the four problem statuses breaks a hand-over; other statuses do not."""
     counts = dict.fromkeys(STATUSES, 0) | {"exact": 99} | {status: 1}
     totals = GroupTopic(None, None, None, status, 100, counts, None, None, None, None)
@@ -310,7 +325,7 @@ def test_only_a_problem_breaks_a_hand_over(status: str) -> None:
     assert found.problems == (status in PROBLEMS)
 
 
-def test_a_result_stays_small(snapshot: Snapshot) -> None:
+def test_size_of_a_result_is_limited(snapshot: SnapshotTable) -> None:
     """A result lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first; counts are of all."""
     topics = [f"t{number}" for number in range(MAX_SUMMARY + 5)]
     before = snapshot(*(SPLIT | {"topic": topic} for topic in topics))
@@ -325,7 +340,7 @@ def test_a_result_stays_small(snapshot: Snapshot) -> None:
     assert len(found.worst) == MAX_WORST
 
 
-def reconciled(snapshot: Snapshot, before: list[Row], after: list[Row]) -> Reconciliation:
+def reconciled(snapshot: SnapshotTable, before: list[Row], after: list[Row]) -> Reconciliation:
     return reconcile_tables(snapshot(*before), snapshot(*after))
 
 
@@ -333,15 +348,15 @@ def reconciled(snapshot: Snapshot, before: list[Row], after: list[Row]) -> Recon
     ("before", "after", "cluster_id"),
     [(["a"], ["a"], "a"), ([None], ["a"], "a"), (["a"], [None], "a"), (["a", None], ["a"], "a"), ([None], [None], "")],
 )
-def test_a_missing_cluster_id_is_the_known_one(
-    snapshot: Snapshot, before: list[str | None], after: list[str | None], cluster_id: str
+def test_missing_cluster_id_is_filled_in(
+    snapshot: SnapshotTable, before: list[str | None], after: list[str | None], cluster_id: str
 ) -> None:
     """Rows without a cluster id, on either side or in part, get the id that is known."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
     assert align(*sides) == (cluster_id, (), False)
 
 
-def test_rows_without_a_cluster_id_join_those_with_one(snapshot: Snapshot) -> None:
+def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) -> None:
     """Rows with and without a cluster id are one row of the summary, because they are of one cluster."""
     nameless = {"cluster_id": None}
     before = [SPLIT, SPLIT | nameless | {"partition": 1}]
@@ -352,7 +367,7 @@ def test_rows_without_a_cluster_id_join_those_with_one(snapshot: Snapshot) -> No
     assert (row.cluster_id, row.status) == (None, "exact")
 
 
-def test_several_clusters_are_kept_apart(snapshot: Snapshot) -> None:
+def test_several_clusters_are_kept_apart(snapshot: SnapshotTable) -> None:
     """The same group in two clusters is two groups."""
     both = [{"cluster_id": "a", "offset": 1}, {"cluster_id": "b", "offset": 2}]
     found = reconciled(snapshot, [SPLIT | row for row in both], [NEW | row for row in both])
@@ -367,45 +382,49 @@ def test_several_clusters_are_kept_apart(snapshot: Snapshot) -> None:
         (
             [SPLIT],
             [NEW | {"cluster_id": "cluster-b"}],
-            "different clusters: BEFORE is of cluster-a, AFTER of cluster-b",
+            "BEFORE is of cluster cluster-a, AFTER of cluster-b: pass",
         ),
-        ([SPLIT, SPLIT | {"cluster_id": "b"}], [NEW | {"cluster_id": None}], "no cluster_id and there are several"),
+        (
+            [SPLIT, SPLIT | {"cluster_id": "b"}],
+            [NEW | {"cluster_id": None}],
+            "no cluster_id, and the other rows are of several",
+        ),
         (
             [{}],
             [NEW],
-            "no group of AFTER is expected from BEFORE: .* pass --spec split.toml or the split file as BEFORE",
+            "BEFORE and AFTER have no group in common: after a split, pass the spec with --spec, or .* as BEFORE",
         ),
-        ([SPLIT], [{}], "AFTER has no group that is expected, such as 'billing'"),
+        ([SPLIT], [{}], "AFTER has none of the new groups, such as 'billing'"),
         ([{"group": None}], [NEW], "a row has no group"),
         ([SPLIT], [{"group": None}], "a row has no group"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    snapshot: Snapshot, before: list[Row], after: list[Row], message: str
+def test_snapshots_that_cannot_be_compared_are_refused(
+    snapshot: SnapshotTable, before: list[Row], after: list[Row], message: str
 ) -> None:
     """Snapshots that cannot be compared are a one-line error that says what to pass."""
     with pytest.raises(InvalidInput, match=message):
         reconciled(snapshot, before, after)
 
 
-def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot: Snapshot) -> None:
-    """A mapping without a match in BEFORE is refused, because it would be clean without any comparison."""
+def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot: SnapshotTable) -> None:
+    """A mapping without a match in BEFORE is refused, because nothing would be compared."""
     for rows in ([], [("large", "orders", 0, "billing")]):
-        with pytest.raises(InvalidInput, match="none that the split names"):
+        with pytest.raises(InvalidInput, match="no rows for the split"):
             reconcile_tables(snapshot({}), snapshot(NEW), spark.createDataFrame(rows, MAPPING))
 
 
-def test_what_was_left_out_is_said(snapshot: Snapshot) -> None:
+def test_hint_names_groups_that_were_not_compared(snapshot: SnapshotTable) -> None:
     """Groups that were not compared are named in a hint, which says how to follow a split."""
     found = reconciled(snapshot, [{}], [{}, NEW, NEW | {"group": "search"}])
     assert found.clean
     assert found.hints == (
-        "2 group(s) of AFTER, such as 'billing', were not asked about: "
-        "to follow a split, pass --spec split.toml or the split file as BEFORE",
+        "not compared: 2 groups of AFTER, such as 'billing', without rows in BEFORE; "
+        "after a split, pass the spec with --spec, or the output of the command split as BEFORE",
     )
     found = reconciled(snapshot, [SPLIT, SPLIT | {"group": "search"}], [NEW, {}])
     assert found.hints == (
-        "AFTER has no rows of 1 expected group(s), such as 'search'",
-        "1 group(s) of AFTER, such as 'big', were not asked about",
+        "AFTER has no rows of 1 expected group, such as 'search': take a snapshot with all new groups",
+        "not compared: 1 group of AFTER, such as 'big', without rows in BEFORE",
     )
     assert found.totals.counts["missing"] == 1

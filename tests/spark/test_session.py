@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
 import migrate_groups.spark
-from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.cli.spark_here import _stages, spark_here
 from migrate_groups.errors import INSTALL_SPARK, InvalidInput, MissingDependency
 from migrate_groups.spark.reconciliation.snapshots import read_snapshots
 from migrate_groups.spark.session import active_session, local_session
@@ -28,7 +30,7 @@ JOB = sorted(
 )
 
 
-def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
+def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> None:
     """The session has the settings that results depend on, and those that keep it off the network."""
     settings = {
         "spark.sql.session.timeZone": "UTC",
@@ -41,13 +43,13 @@ def test_the_session_is_utc_strict_and_local(spark: SparkSession) -> None:
     assert {name: spark.conf.get(name) for name in settings} == settings
 
 
-def test_a_second_session_is_the_first(spark: SparkSession) -> None:
+def test_second_session_shares_the_jvm(spark: SparkSession) -> None:
     """A second session shares the JVM of the first, because a process has one."""
     assert local_session().sparkContext is spark.sparkContext
 
 
-def test_a_command_borrows_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command has its own settings and views; the caller's session keeps its own, stays active, and runs on."""
+def test_command_does_not_change_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command has its own settings and views; the caller's session keeps its settings and stays active."""
     zone = "spark.sql.session.timeZone"
     spark.conf.set(zone, "Asia/Tokyo")
     with spark_here(1) as ours:
@@ -77,7 +79,7 @@ def in_a_new_process(folder: Path, program: str, **environment: str) -> subproce
     )
 
 
-def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
+def test_missing_java_is_a_one_line_error(tmp_path: Path) -> None:
     """Without Java the error says what to install, and nothing else is printed."""
     program = "try: local_session()\nexcept Exception as error: print(type(error).__name__, error)"
     done = in_a_new_process(tmp_path, program, PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path / "nothing"))
@@ -86,14 +88,14 @@ def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PySpark the error has the command that installs it, for a package that is on no index, too."""
+def test_missing_pyspark_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PySpark, the error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingDependency, match=re.escape(INSTALL_SPARK)):
         local_session()
 
 
-def test_the_command_that_installs_spark_is_that_of_the_extra() -> None:
+def test_install_command_has_the_requirements_of_the_extra() -> None:
     """The install command has the requirements of the extra in pyproject.toml."""
     extra = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"][
         "spark"
@@ -101,24 +103,30 @@ def test_the_command_that_installs_spark_is_that_of_the_extra() -> None:
     assert f"run pip install {' '.join(map(repr, extra))}" == INSTALL_SPARK
 
 
-def test_an_environment_that_spark_cannot_start_in_is_one_line(tmp_path: Path) -> None:
-    """If Spark's Java process ends at the start, as without writable folders, the error is one line."""
+def test_spark_that_cannot_start_is_a_one_line_error(tmp_path: Path) -> None:
+    """If Spark's Java process ends while it starts, for example without a writable folder, the error is one line."""
     program = "try: local_session(small=True)\nexcept Exception as error: print(type(error).__name__, error)"
     done = in_a_new_process(tmp_path, program, **{**os.environ, "SPARK_LOCAL_DIRS": "/proc/nope"})
     assert done.stdout.startswith("MissingDependency Spark can't start: Spark's Java process has ended")
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-def test_an_interrupt_within_a_job_ends_the_jvm_as_well() -> None:
-    """Ctrl-C, which Java ignores, ends the JVM as well, and neither Spark nor Java prints anything."""
+def test_ctrl_c_during_a_job_ends_the_jvm() -> None:
+    """Ctrl-C, which Java ignores, also ends the JVM, and neither Spark nor Java prints anything."""
     program = f"""
-import sys
+import sys, threading, time
 sys.path[:0] = {sys.path!r}
 from migrate_groups.cli.spark_here import spark_here
+
+def tell(tracker):
+    while not tracker.getActiveJobsIds():
+        time.sleep(0.05)
+    print("works", flush=True)
+
 try:
     with spark_here(1) as spark:
-        print("works", flush=True)
-        spark.range(10**13).selectExpr("sum(id)").collect()
+        threading.Thread(target=tell, args=[spark.sparkContext.statusTracker()], daemon=True).start()
+        spark.range(10**13).selectExpr("max(id)").collect()
 except KeyboardInterrupt:
     print("interrupted")
 """
@@ -130,26 +138,81 @@ except KeyboardInterrupt:
         text=True,
     ) as process:
         assert process.stdout
-        process.stdout.readline()
+        assert process.stdout.readline() == "works\n"
         jvms = children_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=120)
-    assert (out, err) == ("interrupted\n", "starting Spark on this machine\n")
+    said = [line for line in err.splitlines() if "tasks of Spark's stage" not in line]  # our own line on a slow machine
+    assert (out, said) == ("interrupted\n", ["starting Spark on this machine"])
     assert jvms
     assert all(gone(jvm) for jvm in jvms)
 
 
+def test_stages_are_shown_until_ctrl_c() -> None:
+    """Without a terminal, a running stage is a line now and then; nothing is printed once Ctrl-C has ended the job."""
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from migrate_groups.cli import work
+from migrate_groups.cli.spark_here import spark_here
+work._Lines.first = work._Lines.pause = 0.01
+try:
+    with spark_here(1) as spark:
+        spark.range(10**13).selectExpr("sum(id)").collect()
+except KeyboardInterrupt:
+    sys.stderr.write("interrupted\\n")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], start_new_session=True, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        lines = [process.stderr.readline(), process.stderr.readline()]
+        jvms = children_of(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        lines += process.communicate(timeout=120)[1].splitlines(keepends=True)
+    assert lines[0] == "starting Spark on this machine\n"
+    assert lines[-1] == "interrupted\n"
+    stages = [re.fullmatch(r" +\d+ s  tasks of Spark's stage \d+: 0 of \d+\n", line) for line in lines[1:-1]]
+    assert stages
+    assert all(stages), lines
+    assert jvms
+    assert all(gone(jvm) for jvm in jvms)
+
+
+def test_no_stage_is_shown_while_spark_is_idle(spark: SparkSession) -> None:
+    """Between jobs there is nothing to show."""
+    assert _stages(spark) is None
+
+
+def test_spark_connect_shows_no_stages() -> None:
+    """A session of Spark Connect has no SparkContext: nothing is shown, and no error is raised."""
+
+    def unsupported(_: object) -> None:
+        raise PySparkAttributeError("JVM_ATTRIBUTE_NOT_SUPPORTED")
+
+    remote = type("Remote", (), {"sparkContext": property(unsupported)})()
+    assert _stages(cast("SparkSession", remote)) is None
+
+
 @pytest.mark.parametrize("module", JOB)
-def test_jobs_run_everywhere(module: str) -> None:
-    """A job uses no Python UDF, no sparkContext or RDD (for Spark Connect), and no import that workers lack."""
+def test_jobs_use_only_what_every_cluster_has(module: str) -> None:
+    """A job uses no Python UDF, no sparkContext or RDD (for Spark Connect), and needs no package but PySpark."""
     tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    optional = {
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try) and any(ast.unparse(each.type or node) == "ImportError" for each in node.handlers)
+        for each in node.body
+        if isinstance(each, ast.Import)
+        for name in each.names
+    }
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not used & {"sparkContext", "rdd", "udf", "pandas_udf", "toPandas", "toArrow", "_jvm", "_jdf"}
     imports = {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     imports |= {
         name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
-    assert imports <= {*sys.stdlib_module_names, "pyspark", "migrate_groups"}
+    assert imports - optional <= {*sys.stdlib_module_names, "pyspark", "migrate_groups"}
     ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     assert not {name for name in ours if name.startswith("migrate_groups")} - {
         "migrate_groups",

@@ -18,7 +18,7 @@ from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.snapshots import any_format
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.reconciliation import snapshots
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
@@ -73,27 +73,27 @@ def rows_of(spark: SparkSession, *paths: str) -> list[Row]:
         return read_snapshots(spark, paths).collect()
 
 
-def test_a_csv_row_arrives_as_it_was_written(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_csv_row_is_read_unchanged(spark: SparkSession, csv_file: CsvFile) -> None:
     """Names of digits stay text; microseconds and line ends in quoted cells are kept."""
     found = read_snapshots(spark, [csv_file(HEADER, FULL)])
     assertSchemaEqual(found.schema, SNAPSHOT)
     assertDataFrameEqual(found, spark.createDataFrame([FULL_ROW], SNAPSHOT))
 
 
-def test_empty_cells_are_null_and_empty_metadata_is_not(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_empty_cell_is_null_except_in_metadata(spark: SparkSession, csv_file: CsvFile) -> None:
     """An empty cell is null, quoted or not; empty metadata is an empty string."""
     [row] = rows_of(spark, csv_file(HEADER, ',,"",,,,t,,0,,"",,,'))
     assert row.metadata == ""
     assert [name for name in SNAPSHOT.names if row[name] is not None] == ["topic", "partition", "metadata"]
 
 
-def test_columns_go_by_their_name(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_columns_are_matched_by_name(spark: SparkSession, csv_file: CsvFile) -> None:
     """Nullable columns may be missing, and the others may be in any order."""
     [row] = rows_of(spark, csv_file("offset,partition,group,topic", "7,1,g,t"))
     assert (row.group, row.topic, row.partition, row.offset, row.taken_at, row.metadata) == ("g", "t", 1, 7, None, "")
 
 
-def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_file_of_kafkas_export_is_read(spark: SparkSession, csv_file: CsvFile) -> None:
     """A file of kafka-consumer-groups --export is read without a header."""
     [row] = rows_of(spark, csv_file("00123,t,0,5"))
     assert (row.group, row.topic, row.partition, row.offset) == ("00123", "t", 0, 5)
@@ -104,7 +104,7 @@ def test_what_export_writes_is_read(spark: SparkSession, csv_file: CsvFile) -> N
     [
         ("topic,partition,ofset", "unknown column 'ofset'"),
         ("topic,partition,Offset", "unknown column 'Offset'"),
-        ("topic,topic,partition", "'topic' is there twice"),
+        ("topic,topic,partition", "'topic' appears twice"),
         ("topic,partition,", "unknown column ''"),
         ("topic,offset", "'partition' is missing"),
         ("group,partition", "'topic' is missing"),
@@ -158,7 +158,7 @@ def parquet_with(path: Path, column: str, value: object) -> str:
     return parquet(path, pa.table(arrow_row(**{column: value}), schema=nullable))
 
 
-def test_every_bad_row_is_set_aside_with_its_place_and_what_was_expected(
+def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
     """Each file's one bad row is quarantined alone, with its place and expectation.
@@ -216,14 +216,14 @@ def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_pat
     assert str(error.value) == expected
 
 
-def test_a_bad_cell_counts_even_if_nobody_uses_its_column(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A bad cell stops a job that uses other columns or rows, too."""
+def test_bad_cell_in_an_unused_column_stops_the_job(spark: SparkSession, csv_file: CsvFile) -> None:
+    """A bad cell stops a job even if the job uses other columns or rows."""
     path = csv_file("topic,partition,leader_epoch", "t,0,x")
     with pytest.raises(InvalidInput, match="leader_epoch is 'x'"), readable_failures():
         read_snapshots(spark, [path]).where("topic <> 't'").groupBy("topic").count().collect()
 
 
-def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSession, csv_file: CsvFile) -> None:
     """A row of another length stops a job that selects few columns; Spark's own reader would not count the cells."""
     path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
     with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
@@ -231,7 +231,7 @@ def test_a_row_of_another_length_counts_whatever_is_selected(spark: SparkSession
 
 
 @pytest.mark.parametrize("row", ['t,0,"1', 't,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t" ,1,2'])
-def test_a_quote_that_is_not_csv_is_refused_with_its_line(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
+def test_wrong_quote_is_refused_with_its_line(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
     """A wrong quote is refused, because Spark would misread a name or the rest of the file."""
     path = csv_file("topic,partition,offset", "t,5,1", row, "t,6,2")
     with pytest.raises(InvalidInput) as refused:
@@ -239,7 +239,7 @@ def test_a_quote_that_is_not_csv_is_refused_with_its_line(spark: SparkSession, c
     assert str(refused.value).startswith(f"{path}, line 3: a quote that is not CSV: a cell is quoted whole")
 
 
-def test_a_quote_that_is_not_csv_stops_the_job_elsewhere(
+def test_wrong_quote_in_a_remote_file_stops_the_job(
     spark: SparkSession, csv_file: CsvFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a file that is not on this machine, a wrong quote is found by the job, without a line."""
@@ -250,7 +250,7 @@ def test_a_quote_that_is_not_csv_stops_the_job_elsewhere(
     assert str(refused.value) == f"{path}: {MISQUOTED}"
 
 
-def test_a_file_that_was_cut_short_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_truncated_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
     """A file without a final line end is refused, because its last number may lack digits."""
     path = csv_file("topic,partition,offset", "t,0,12345")
     Path(path).write_bytes(Path(path).read_bytes()[:-3])
@@ -262,28 +262,28 @@ def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> Non
     """An empty file is refused, also beside another file in a folder."""
     empty = csv_file("topic,partition", "t,0", name="days/1.csv").replace("1.csv", "2.csv")
     Path(empty).touch()
-    with pytest.raises(InvalidInput, match=f"{empty}: an empty file"):
+    with pytest.raises(InvalidInput, match=f"{empty}: 0 bytes long"):
         read_snapshots(spark, [str(Path(empty).parent)])
-    with pytest.raises(InvalidInput, match=r"snapshot\.csv: an empty file"):
+    with pytest.raises(InvalidInput, match=r"snapshot\.csv: 0 bytes long"):
         read_snapshots(spark, [csv_file()])
 
 
-def test_a_file_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """A missing file is a one-line error in place of Spark's own."""
     with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
         read_snapshots(spark, [str(tmp_path / "before.csv")])
 
 
 @pytest.mark.parametrize("name", ["before.txt", "before", "before.json"])
-def test_other_kinds_of_file_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
+def test_other_file_extensions_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
     """An extension other than .csv or .parquet is refused, because it decides the format."""
-    with pytest.raises(InvalidInput, match=r"names end in \.csv, or in \.parquet"):
+    with pytest.raises(InvalidInput, match=r"pass \.csv files or \.parquet files"):
         read_snapshots(spark, [csv_file("topic,partition", name=name)])
 
 
-def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_hidden_file_name_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
     """A file name that Spark takes for hidden is refused, because its rows would be missing."""
-    with pytest.raises(InvalidInput, match="nothing to read here"):
+    with pytest.raises(InvalidInput, match="has no file to read"):
         read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
 
 
@@ -291,7 +291,7 @@ def test_a_name_that_spark_passes_over_is_refused(spark: SparkSession, csv_file:
     ("pattern", "hidden"),
     [("", "_b.csv"), ("", ".b.csv"), ("", "_old/b.csv"), ("*", "_b.csv"), ("*", "old/.b.csv"), ("{a,_b}*", "_b.csv")],
 )
-def test_what_spark_would_leave_out_is_named(
+def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, pattern: str, hidden: str
 ) -> None:
     """A hidden snapshot in a folder or glob is refused; Spark's own marker files are ignored."""
@@ -301,7 +301,7 @@ def test_what_spark_would_leave_out_is_named(
     path = str(tmp_path / "days" / pattern)
     assert len(rows_of(spark, path)) == 1
     left_out = csv_file("topic,partition", "t,1", name=f"days/{hidden}")
-    with pytest.raises(InvalidInput, match="Spark passes over names") as error:
+    with pytest.raises(InvalidInput, match="Spark skips names") as error:
         read_snapshots(spark, [path])
     assert str(error.value).startswith(f"{left_out}: ")
 
@@ -312,7 +312,7 @@ def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) ->
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
 
-def test_any_other_name_is_taken_literally(spark: SparkSession, csv_file: CsvFile) -> None:
+def test_other_special_characters_in_a_name_are_literal(spark: SparkSession, csv_file: CsvFile) -> None:
     """Characters of a glob or a URI in the name of an existing file are taken literally."""
     paths = [csv_file("topic,partition", f"t,{number}", name=name) for number, name in enumerate(LITERAL_NAMES)]
     assert sorted(row.partition for row in rows_of(spark, *paths)) == [*range(len(paths))]
@@ -344,7 +344,7 @@ def parquet(path: Path, table: pa.Table) -> str:
     return str(path)
 
 
-def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
+def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
     """A Parquet file from pyarrow equals the CSV with the same row."""
     table = pa.table(arrow_row(), schema=ARROW)
     found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
@@ -352,7 +352,7 @@ def test_parquet_and_csv_hold_the_same(spark: SparkSession, tmp_path: Path, csv_
     assertDataFrameEqual(found, read_snapshots(spark, [csv_file(HEADER, FULL)]))
 
 
-def test_lag_as_time_may_be_there(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
+def test_time_lag_column_is_optional(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
     """A file with the time lag column and one without it are one table; its cells are checked, too."""
     moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
     with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
@@ -391,7 +391,7 @@ def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSes
     table = pa.table(arrow_row(), schema=ARROW)
     with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
-    with pytest.raises(InvalidInput, match="'extra' is string, expected no such column"):
+    with pytest.raises(InvalidInput, match="'extra' is string, expected no column of this name"):
         read_snapshots(spark, [parquet(tmp_path / "b.parquet", table.append_column("extra", [["x"]]))])
 
 
@@ -424,10 +424,10 @@ def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) ->
     assert "\n" not in str(error.value)
 
 
-def test_a_page_that_does_not_fit_its_checksum_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_page_with_a_wrong_checksum_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """A flipped bit in an offset is refused by the checksum of its page."""
     path, offset = tmp_path / "s.parquet", 0x0102030405060708
-    tables.save(Snapshot.of_rows([row(offset=offset)]), path)
+    tables.save(SnapshotTable.of_rows([row(offset=offset)]), path)
     whole = bytearray(path.read_bytes())
     whole[whole.index(offset.to_bytes(8, "little"))] ^= 1
     path.write_bytes(whole)
@@ -443,18 +443,18 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
     assert {row.topic for row in found.collect()} == {"007", "t"}
 
 
-def test_any_metadata_that_our_own_writer_writes_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     """Metadata that our writer saved is read unchanged: NULs, quotes, text like an escape, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
     path = tmp_path / "s.csv"
-    tables.save(Snapshot.of_rows(ours), path)
+    tables.save(SnapshotTable.of_rows(ours), path)
     found = {each.partition: each.metadata for each in rows_of(spark, str(path))}
     assert [found[number] for number in range(len(texts))] == texts
 
 
-def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
+def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
     """``'=1`` is read as the group ``=1``, as the command line saves it; output tables get the apostrophe again."""
@@ -469,7 +469,7 @@ def test_what_is_guarded_against_spreadsheets_is_read_as_it_was(
     assert sorted(part.read_text().split()) == sorted(["group", "'=1", "''+x", "'plain", "'-bare", "'\uff1d1"])
 
 
-def test_both_readers_judge_the_corpus_alike(spark: SparkSession, tmp_path: Path) -> None:
+def test_both_readers_accept_and_refuse_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
     """Our own reader and Spark's read the same rows from good files, and both refuse the bad ones."""
     for name, text in (GOOD | BAD).items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")

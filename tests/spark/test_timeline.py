@@ -15,7 +15,7 @@ from migrate_groups.spark.reconciliation.mapping import TOPIC_MAPPING
 from migrate_groups.spark.reconciliation.result import Moment
 from migrate_groups.spark.reconciliation.timeline import lag_timeline, most_telling
 
-Snapshot = Callable[..., DataFrame]
+SnapshotTable = Callable[..., DataFrame]
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
 SCHEMA = (
     "cluster_id string, group string, topic string, taken_at timestamp, source_group string, "
@@ -43,7 +43,9 @@ def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_a_line_goes_on_across_the_hand_over(spark: SparkSession, snapshot: Snapshot, mapping: DataFrame) -> None:
+def test_curve_continues_from_the_source_group_to_the_target_group(
+    spark: SparkSession, snapshot: SnapshotTable, mapping: DataFrame
+) -> None:
     """A curve has the source group's history, then the target's: lag, and records produced and consumed."""
     before = snapshot(row(0, 10, 50), row(1, 40, 70), {"topic": "others"})
     after = snapshot(*(row(hour, offset, end, group="billing") for hour, offset, end in ((2, 40, 90), (3, 85, 95))))
@@ -62,7 +64,9 @@ def test_a_line_goes_on_across_the_hand_over(spark: SparkSession, snapshot: Snap
     assertDataFrameEqual(timeline, spark.createDataFrame(rows, SCHEMA))
 
 
-def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping: DataFrame) -> None:
+def test_curve_leaves_the_source_group_where_the_target_group_begins(
+    snapshot: SnapshotTable, mapping: DataFrame
+) -> None:
     """With all snapshots on both sides, the curve leaves the source group where the target's begins."""
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
@@ -78,7 +82,7 @@ def test_the_old_group_ends_where_the_new_one_begins(snapshot: Snapshot, mapping
     ]
 
 
-def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
+def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
     """Lag is null if no partition has a committed offset, and otherwise the sum over those that have one."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
@@ -86,13 +90,13 @@ def test_no_commit_is_never_a_lag_of_0(snapshot: Snapshot) -> None:
     assert [each.committed for each in timeline.orderBy("taken_at").collect()] == [0, 1, 2]
 
 
-def test_nothing_is_subtracted_across_a_recreation(snapshot: Snapshot) -> None:
+def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
     """Offsets of a recreated topic are not subtracted from those of the old one."""
     rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
     assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
 
 
-def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
+def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
     """Two times for each cluster are no history, because the verdict has both; three times are."""
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
@@ -107,7 +111,7 @@ def test_two_moments_are_no_history(snapshot: Snapshot) -> None:
     assert not align(snapshot({"taken_at": None}, row(0, 1)), snapshot(row(1, 1))).has_history
 
 
-def test_the_driver_gets_a_line_for_each_topic_and_for_all(snapshot: Snapshot, mapping: DataFrame) -> None:
+def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
     """The driver gets a curve for each topic and for the group, sorted, with UTC times to the microsecond."""
     before = snapshot(row(0, 10), row(1, 20))
     after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
@@ -124,7 +128,7 @@ def test_the_driver_gets_a_line_for_each_topic_and_for_all(snapshot: Snapshot, m
     )
 
 
-def test_a_history_stays_small(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_a_history_is_limited(snapshot: SnapshotTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups come before their topics, the largest lag first; a curve that is cut keeps its latest times."""
     rows = [
         row(hour, 100 - lag, group=group, topic=topic)

@@ -41,11 +41,11 @@ def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
 
 
 class BrokerWorld:
-    """The deeds of other clients while the tool is tested. Every name is new, so that tests can share one broker."""
+    """Other clients of a broker while the tool is tested. Every name is new, so that tests can share one broker."""
 
     # The clients under test: set by the contract suite only.
     writer: KafkaPythonWriter
-    witness: SecondClient
+    second_client: SecondClient
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -113,7 +113,10 @@ class BrokerWorld:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """Do the same as `transact`, but keep the transaction open for the length of a ``with`` block."""
+        """Append records in a transaction that is open for the length of a ``with`` block; then end it.
+
+        commit: whether it is committed at the end, or aborted. timestamp: in milliseconds since 1970; 0: now.
+        """
         producer = self.transactional_producer()
         producer.begin_transaction()
         for number in range(records):
@@ -152,7 +155,7 @@ class BrokerWorld:
         assert [error.errno for error in answers.values()] == [0], answers
 
     def commit_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Do the same as `commit`, for several partitions in one request."""
+        """Commit offsets for several partitions in one request, without being a member."""
         wanted = {KafkaTopicPartition(*partition): OffsetAndMetadata(at, "", 0) for partition, at in offsets.items()}
         answers = self._admin.alter_group_offsets(group, wanted)
         assert {error.errno for error in answers.values()} <= {0}, answers

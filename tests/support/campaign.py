@@ -73,7 +73,7 @@ class Run:
 
 
 def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Run:
-    """Return the result of one run in an empty folder."""
+    """Run a migration with the fault that ``seed`` chooses, in an empty folder, and return what the checks found."""
     chance = random.Random(seed)
     step = chance.choice(chance.choice((_ALL_STEPS, _STEPS_OF_THE_WRITE)))
     found = Run(seed=seed, fault=chance.choice(FAULTS), step=step)
@@ -228,7 +228,7 @@ class _Migration:
         elif code > 0 and len(errors) != 1:
             self.found.problems.append(f"exit {code} with {len(errors)} lines of error")
 
-    def standing(self) -> dict[tuple[str, TopicPartition], int]:
+    def target_offsets(self) -> dict[tuple[str, TopicPartition], int]:
         """Return the committed offsets of the target groups."""
         return {
             (group, partition): offset
@@ -238,22 +238,22 @@ class _Migration:
 
     def check_receipt(self, code: int) -> None:
         """Compare the receipt with the committed offsets of the target groups."""
-        standing = self.standing()
+        committed = self.target_offsets()
         path = self.folder / "split.toml.run" / "receipt.json"
         if not path.exists() or (code in _NOTHING_WRITTEN and len(self.found.exits) == 1):
-            if standing:
-                self.found.problems.append(f"exit {code}, and {standing} is written")
+            if committed:
+                self.found.problems.append(f"exit {code}, and {committed} is written")
             return
-        (deed,) = receipt_json.load(path).executions
-        self.found.one_client_only |= any("one client only" in remark for remark in deed.remarks)
-        for entry in deed.entries:
+        (execution,) = receipt_json.load(path).executions
+        self.found.one_client_only |= any("one client only" in remark for remark in execution.remarks)
+        for entry in execution.entries:
             change = entry.change
-            now = standing.get((change.group, change.topic_partition))
+            now = committed.get((change.group, change.topic_partition))
             before, after = (each.offset if each else None for each in (change.before, change.after))
             settled = entry.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
             self.found.open_entries += not settled
             if now not in ((after,) if settled else (before, after)):
-                self.found.problems.append(f"{change.topic_partition} stands at {now}, receipt: {entry}")
+                self.found.problems.append(f"{change.topic_partition} is at {now}, receipt: {entry}")
             if after != self.positions[change.topic_partition]:
                 self.found.problems.append(f"{change.topic_partition} was to go to {after}, not {self.positions}")
 
@@ -267,9 +267,9 @@ class _Migration:
             for partition, offset in self.positions.items()
             if partition.topic == topic
         }
-        standing = self.standing()
-        if standing != wanted:
-            self.found.problems.append(f"the new groups stand at {standing}, not {wanted}")
+        committed = self.target_offsets()
+        if committed != wanted:
+            self.found.problems.append(f"the target groups are at {committed}, not {wanted}")
         self.check_receipt(self.found.exits[-1])
 
     def count_records(self) -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 
-from migrate_groups.cli.commands import apply as write
-from migrate_groups.cli.commands import look, ways_back
-from migrate_groups.cli.commands import migrate as cutover
-from migrate_groups.cli.commands import watch as replay
+from migrate_groups.cli.connect import Connection
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.take import take_snapshot
@@ -44,9 +41,8 @@ class Connected(CliHere):
             finally:
                 self.at_the_close()
 
-        for module in (look, write, cutover, ways_back, replay):
-            monkeypatch.setattr(module, "open_reader", lambda _: nullcontext(self.cluster))
-            monkeypatch.setattr(module, "open_writer", open_writer, raising=False)
+        monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(self.cluster))
+        monkeypatch.setattr(Connection, "open_writer", open_writer)
 
     def offset(self, group: str) -> int | None:
         found = self.cluster.committed(group, [PARTITION])[PARTITION]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 
 from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
@@ -15,6 +16,7 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
+    LeaderEpoch,
     LogRange,
     Timestamps,
     TopicPartition,
@@ -22,6 +24,8 @@ from migrate_groups.model.partitions import (
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from tests.support.in_memory_log import Log
+
+T = TypeVar("T")
 
 _WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
 _MOST_METADATA = 4096
@@ -41,20 +45,36 @@ class _Held:
     lost: str | None = None
 
 
+def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | MigrateGroupsError]:
+    """Return each group's answer, or the error that asking raises."""
+    found: dict[str, T | MigrateGroupsError] = {}
+    for group in groups:
+        try:
+            found[group] = ask(group)
+        except MigrateGroupsError as error:
+            found[group] = error
+    return found
+
+
 class InMemoryCluster:
-    """`GroupWriter` over dictionaries, with methods for the deeds of producers, consumers and administrators."""
+    """A Kafka cluster in memory, which the code under test reads and writes as a `GroupWriter`.
+
+    It also has the requests of producers, consumers and administrators.
+    """
 
     def __init__(self, cluster_id: str = "in-memory") -> None:
         self.principal = "User:ANONYMOUS"
+        self.second_client_lacks = ""
         self._cluster_id = cluster_id
         self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
+        self.rebalance_delay = timedelta(0)
         self._created = 0
         self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
 
-    # Deeds of producers, consumers and administrators.
+    # Requests of producers, consumers and administrators.
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create a topic with empty partitions; a topic that is created again gets another id."""
@@ -86,7 +106,10 @@ class InMemoryCluster:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """Do the same as `transact`, but keep the transaction open for the length of a ``with`` block."""
+        """Append records in a transaction that is open for the length of a ``with`` block; then end it.
+
+        commit: whether it is committed at the end, or aborted. timestamp: in milliseconds since 1970.
+        """
         log = self._topics[topic][1][partition]
         first = log.open_from = log.end
         log.append(records, timestamp)
@@ -106,9 +129,7 @@ class InMemoryCluster:
 
     def elect(self, topic: str, partition: int, end: int) -> None:
         """Elect another leader whose log ends at ``end``: later records are lost, as in an unclean election."""
-        log = self._topics[topic][1][partition]
-        log.keep(range(log.start, end))
-        log.epoch += 1
+        self._topics[topic][1][partition].elect(end)
 
     def join(
         self,
@@ -144,11 +165,11 @@ class InMemoryCluster:
     # GroupReader
 
     def cluster_id(self) -> str:
-        """See `GroupReader.cluster_id`."""
+        """Return the id of this cluster."""
         return self._cluster_id
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """See `GroupReader.list_groups`."""
+        """Return all groups, sorted by name."""
         described = [self.describe_group(group) for group in sorted(self._groups)]
         return [
             GroupListing(
@@ -158,7 +179,7 @@ class InMemoryCluster:
         ]
 
     def describe_group(self, group: str) -> GroupDescription:
-        """See `GroupReader.describe_group`."""
+        """Return the description of a group; the state of a group that does not exist is Dead."""
         found = self._groups.get(group)
         if found is None:
             return GroupDescription(group=group, state="Dead", group_type="")
@@ -167,16 +188,23 @@ class InMemoryCluster:
             state="Stable" if found.members else "Empty",
             group_type=found.group_type,
             protocol_type=found.protocol_type,
-            assignor=found.assignor if found.members else "",
+            assignor=found.assignor if found.members and found.group_type == "classic" else "",
             members=tuple(found.members.values()),
         )
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """See `GroupReader.describe_groups`."""
+        """Return the description of each group; the state of a group that does not exist is Dead."""
         return {group: self.describe_group(group) for group in groups}
 
+    def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        """Return the description of each group, or the error of reading it."""
+        return _each(groups, self.describe_group)
+
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """See `GroupReader.describe_topics`."""
+        """Return the descriptions of these topics, or of all (None) that this principal may describe.
+
+        A topic that does not exist is left out.
+        """
         there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics
         return {
             topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
@@ -186,24 +214,30 @@ class InMemoryCluster:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """See `GroupReader.all_committed`."""
+        """Return all committed offsets of a group."""
         return dict(self._committed(group))
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """See `OffsetsReader.committed`."""
+        """Return the group's committed offset for each partition; None if nothing is committed."""
         return {partition: self._committed(group).get(partition) for partition in partitions}
 
     def committed_by_group(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `OffsetsReader.committed_by_group`."""
-        found: dict[str, CommittedOffsets | MigrateGroupsError] = {}
-        for group, partitions in wanted.items():
-            try:
-                found[group] = self.committed(group, partitions)
-            except MigrateGroupsError as error:
-                found[group] = error
-        return found
+        """Return the committed offsets of each group for its partitions, or the error of reading them."""
+        return _each(wanted, lambda group: self.committed(group, wanted[group]))
+
+    def committed_now(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """See `GroupReader.committed_now`; no commit is pending here."""
+        return self.committed_by_group(wanted)
+
+    def all_committed_by_group(
+        self, groups: Collection[str]
+    ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
+        """Return all committed offsets of each group, or the error of reading them."""
+        return _each(groups, self.all_committed)
 
     def log_ranges(
         self,
@@ -211,7 +245,11 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """See `GroupReader.log_ranges`."""
+        """Return the log start and log end offset of each partition; one without a leader is left out.
+
+        starts, ends: known offsets, which are not read again. But a known end without a known start is read again if no
+        answer in the current leader epoch has reached it.
+        """
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -224,38 +262,51 @@ class InMemoryCluster:
         return found
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """See `GroupReader.last_stable_offsets`."""
-        return {partition: log.stable_end for partition, log in self._led(partitions)}
+        """Return each partition's last stable offset; a partition without a leader is left out."""
+        return {partition: log.last_stable_offset for partition, log in self._led(partitions)}
+
+    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
+        """See `GroupReader.epoch_ends`."""
+        found = {}
+        for each in epochs:
+            for _, log in self._led([each.partition]):
+                if (end := log.end_of(each.epoch)) is not None:
+                    found[each] = end
+        return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """See `GroupReader.offsets_at`."""
+        """Return the first record at or after each partition's timestamp (milliseconds since 1970), or None."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """See `GroupReader.first_records`."""
+        """Return the first record in each span of offsets that a ``read_committed`` consumer gets, or None."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """See `GroupReader.permissions`."""
+        """Return the operations on each resource that `deny` was not called for; never None."""
         return {resource: self._permitted(resource) for resource in resources}
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
     def offsets_retention(self) -> timedelta | None:
-        """See `GroupReader.offsets_retention`."""
+        """Return what `keep_offsets` set: 7 days by default; None: this principal may not read it."""
         return self._retention
+
+    def initial_rebalance_delay(self) -> timedelta | None:
+        """Return ``rebalance_delay``, which is 0 at first, as on a sandbox."""
+        return self.rebalance_delay
 
     # GroupWriter
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """See `GroupWriter.alter_offsets`."""
+        """Commit these offsets; return the answer for each partition. Refused if the group has members."""
         if not group:
-            raise ValueError("a group name is never empty")
+            raise ValueError("a group name is empty")
         answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
         for partition, answer in answers.items():
             if answer is _WRITTEN:
@@ -265,13 +316,13 @@ class InMemoryCluster:
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """See `GroupWriter.alter_offsets_by_group`."""
+        """Commit the offsets of several groups; return the answers by group."""
         return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """See `GroupWriter.delete_offsets`."""
+        """Delete a group's committed offsets; refused for a topic that a member subscribes to."""
         found = self._groups.get(group)
         if found is None:
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
@@ -286,7 +337,7 @@ class InMemoryCluster:
         return answers
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """See `GroupWriter.delete_group`."""
+        """Delete a group with its committed offsets; refused if it has members."""
         found = self._groups.get(group)
         if found is None:
             return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
@@ -297,7 +348,7 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """See `GroupWriter.held`; no member joins a group in memory on its own."""
+        """Check that the group has no members, and do nothing else: no consumer joins a group in memory by itself."""
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()

@@ -9,9 +9,10 @@ from migrate_groups.model.partitions import OffsetAndTimestamp
 
 @dataclass
 class Log:
-    """Timestamps by offset. ``unseen``: offsets of markers and aborted records. ``epoch``: the leader epoch.
+    """The records of a partition, each by its offset and timestamp, without contents.
 
-    open_from: the first offset of the open transaction; None if there is none.
+    unseen: offsets of transaction markers and aborted records. epoch: the leader epoch. open_from: the first offset of
+    the open transaction; None if there is none. epoch_starts: the first offset of each leader epoch.
     """
 
     start: int = 0
@@ -21,9 +22,10 @@ class Log:
     has_leader: bool = True
     epoch: int = 0
     open_from: int | None = None
+    epoch_starts: dict[int, int] = field(default_factory=lambda: {0: 0})
 
     @property
-    def stable_end(self) -> int:
+    def last_stable_offset(self) -> int:
         """Return the last stable offset: a ``read_committed`` consumer reads up to it."""
         return self.end if self.open_from is None else self.open_from
 
@@ -37,6 +39,17 @@ class Log:
         self.start, self.end = max(self.start, span.start), min(self.end, span.stop)
         self.timestamps = {offset: timestamp for offset, timestamp in self.timestamps.items() if offset in span}
         self.unseen &= self.timestamps.keys()
+
+    def elect(self, end: int) -> None:
+        """Begin a leader epoch, whose leader has the records before ``end``."""
+        self.keep(range(self.start, end))
+        self.epoch += 1
+        self.epoch_starts = {epoch: start for epoch, start in self.epoch_starts.items() if start < self.end}
+        self.epoch_starts[self.epoch] = self.end
+
+    def end_of(self, epoch: int) -> int | None:
+        """Return the offset at which later leader epochs start; None: there is none."""
+        return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
         """Return the first record in a span that a ``read_committed`` consumer gets."""

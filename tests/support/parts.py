@@ -1,4 +1,4 @@
-"""The parts of the test suite: the tests that share a worker, the tests for long runs only, the time of each part."""
+"""A pytest plugin: keep tests that share a slow fixture on one worker, skip long tests, and print the time by part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from xdist.scheduler import LoadScopeScheduling
 PARTS = ("spark", "broker", "e2e", "browser", "contract", "unit")
 _SPARK_IN_E2E = ("test_audit", "test_history", "test_reconcile")
 _SPARK_OF_THEIR_OWN = ("test_class_data", "test_cluster")
-_BROKERS_OF_ITS_KIND = {"secured": ("test_acls", "test_security"), "guarded": ("test_hold", "test_permissions")}
+_BROKERS_OF_ITS_KIND = {
+    "secured": ("test_acls", "test_oauth", "test_security", "test_stores"),
+    "guarded": ("test_hold", "test_permissions"),
+}
 # The longest modules run first, so that all workers end at about the same time.
 _LONGEST = ("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster", "e2e/test_demo")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -16,13 +16,18 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
     """Wait up to 60 s for the source group to stop, and return the final plan."""
-    steps = CutOver(reader, shown, clock, wait=60, progress=progress)
+
+    class Watching(Silent):
+        def still_running(self, *observed) -> None:
+            progress(*observed)
+
+    steps = CutOver(reader, shown, clock, wait=60, events=Watching())
     steps.wait_for_stop()
     return steps.read()
 
@@ -31,10 +36,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
 def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaPythonWriter]:
     """Yield a client for making plans."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
-    with (
-        closing(SecondClient(config)) as witness,
-        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as client,
-    ):
+    with closing(KafkaPythonWriter(config)) as client:
         yield client
 
 
@@ -46,7 +48,7 @@ def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
     return TopicPartition(topic, 0), group
 
 
-def handed_over(writer, old: str, new: str) -> Snapshot:
+def handed_over(writer, old: str, new: str) -> SnapshotTable:
     """Return a snapshot of the source group, renamed to the target group."""
     return name_groups(take_snapshot(writer, [old], FakeClock()), [new], fan_out=False, restore=False)
 

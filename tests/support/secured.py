@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import ssl
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -26,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
+from tests.support import keystores
+from tests.support.token_server import CLIENT_SECRET, TokenServer, public, token_server
 
 ALLOWED_URLS = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
 MODULES = "org.apache.kafka.common.security"
@@ -38,7 +34,9 @@ SECRETS = {
     "SCRAM-SHA-256": "scram-hidden-2",
     "SCRAM-SHA-512": "scram-hidden-3",
     "key": "key=hid;den-4",
-    "client": "client-hidden-5",
+    "client": CLIENT_SECRET,
+    "store": keystores.PASSWORD,
+    "key of JKS": keystores.KEY_PASSWORD,
 }
 
 
@@ -58,11 +56,12 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The broker; ``folder`` contains the certificates, ``tokens`` is the URL of the token server."""
+    """The broker; ``folder`` contains the certificates, ``tokens`` is the URL of the token server ``server``."""
 
     sandbox: Sandbox
     folder: Path
     tokens: str
+    server: TokenServer
 
     def address(self, listener: str) -> str:
         return self.sandbox.bootstrap_servers if listener == "PLAINTEXT" else self.sandbox.node.listeners[listener]
@@ -72,6 +71,10 @@ class Secured:
 
     def trust(self) -> dict[str, str]:
         return {"ssl_truststore_type": "PEM", "ssl_truststore_location": str(self.folder / "ca.pem")}
+
+    def store(self, kind: str, name: str, password: str = keystores.PASSWORD) -> dict[str, str]:
+        """Return the properties of a truststore or keystore that keytool wrote."""
+        return {f"ssl_{kind}_location": str(self.folder / name), f"ssl_{kind}_password": password}
 
     def _trust_in_jaas(self) -> dict[str, str]:
         """Return the options for trusting the token server: they stand in JAAS, separate from those for the broker."""
@@ -125,6 +128,13 @@ class Secured:
                 },
             ),
         }
+        stores = {
+            "JKS": {**self.store("truststore", "trust.jks"), **self.store("keystore", "client.jks")},
+            "PKCS12": {**self.store("truststore", "trusted.jks"), **self.store("keystore", "client.p12")},
+        }
+        stores["JKS"]["ssl_key_password"] = SECRETS["key of JKS"]
+        stores["PKCS12"]["ssl_keystore_type"] = "PKCS12"
+        modes |= {f"mutual TLS, {kind}": ("MTLS", properties) for kind, properties in stores.items()}
         for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"):
             modes[f"SASL_PLAINTEXT {mechanism}"] = ("SASL_PLAINTEXT", self.login(mechanism))
             login = credentials if mechanism == "OAUTHBEARER" else self.login(mechanism)
@@ -136,7 +146,7 @@ class Secured:
 
 
 MODES = [
-    *("PLAINTEXT", "SSL", "mutual TLS, files", "mutual TLS, inline"),
+    *("PLAINTEXT", "SSL", "mutual TLS, files", "mutual TLS, inline", "mutual TLS, JKS", "mutual TLS, PKCS12"),
     *(f"{protocol} {mechanism}" for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for mechanism in
       ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")),
 ]  # fmt: skip
@@ -146,8 +156,9 @@ MODES = [
 def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
     """Start the broker. Its users may do everything, except ``User:least``, who may do only what ACLs allow."""
     _make_certificates(folder)
+    keystores.write_keystores(java, folder)
     signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    (folder / "jwks.json").write_text(json.dumps({"keys": [_public(signing_key)]}))
+    (folder / "jwks.json").write_text(json.dumps({"keys": [public(signing_key)]}))
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:alice;User:client;User:app",
@@ -170,6 +181,7 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
             f"{prefix}.oauthbearer.sasl.jaas.config": jaas(
                 "oauthbearer.OAuthBearerLoginModule", unsecuredLoginStringClaim_sub="broker"
             ),
+            f"{prefix}.oauthbearer.connections.max.reauth.ms": "3600000",  # a session ends with its token
             f"{prefix}.oauthbearer.sasl.server.callback.handler.class": (
                 f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
             ),
@@ -177,13 +189,13 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
     scram = [
         f"{mechanism}=[name=alice,password={SECRETS[mechanism]}]" for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
     ]
-    with _token_server(signing_key, folder / "server.pem") as tokens, ExitStack() as running:
+    with token_server(signing_key, folder) as tokens, ExitStack() as running:
         with pytest.MonkeyPatch.context() as patch:  # for this one process only
             patch.setenv("JDK_JAVA_OPTIONS", f"{ALLOWED_URLS}={(folder / 'jwks.json').as_uri()}")
             sandbox = running.enter_context(
                 start_sandbox(kafka_jars, java=java, settings=settings, listeners=LISTENERS, scram_credentials=scram)
             )
-        yield Secured(sandbox=sandbox, folder=folder, tokens=tokens)
+        yield Secured(sandbox=sandbox, folder=folder, tokens=tokens.url, server=tokens)
 
 
 def _make_certificates(folder: Path) -> None:
@@ -206,60 +218,3 @@ def _make_certificates(folder: Path) -> None:
         encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
         (folder / name).write_bytes(pem + b"".join(each.bytes() for each in leaf.cert_chain_pems))
-
-
-class _Tokens(BaseHTTPRequestHandler):
-    """Gives a token to a client that sends the right secret."""
-
-    signing_key: rsa.RSAPrivateKey
-
-    def do_POST(self) -> None:
-        basic = base64.b64encode(f"app:{SECRETS['client']}".encode()).decode()
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        if self.headers["Authorization"] != f"Basic {basic}" or body != "grant_type=client_credentials&scope=kafka":
-            self._answer(401, {"error": "invalid_client"})
-            return
-        now = int(time.time())
-        claims = {"sub": "app", "iat": now, "exp": now + 3600, "scope": "kafka"}
-        signed = ".".join(_base64(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "test"}, claims))
-        signature = self.signing_key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        token = f"{signed}.{_base64(signature)}"
-        self._answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": 3600})
-
-    def _answer(self, status: int, content: dict[str, object]) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        """Log nothing."""
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def _public(key: rsa.RSAPrivateKey) -> dict[str, str]:
-    """Return the public key as a JSON Web Key."""
-    numbers = key.public_key().public_numbers()
-    n, e = (_base64(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
-    return {"kty": "RSA", "kid": "test", "alg": "RS256", "use": "sig", "n": n, "e": e}
-
-
-@contextmanager
-def _token_server(signing_key: rsa.RSAPrivateKey, certificate: Path) -> Iterator[str]:
-    handler = type("Tokens", (_Tokens,), {"signing_key": signing_key})
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{server.server_port}/token"
-        finally:
-            server.shutdown()
-            thread.join()

@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCluster:
-    """``url`` is the master's; each worker has one core and a folder with the logs of its executors."""
+    """A running Spark cluster. url: the master's. Each worker has one core, and a folder with its executors' logs."""
 
     url: str
     workers: tuple[Path, Path]
@@ -66,13 +66,13 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
         log = folder / "master.log"
         start = ("spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
         master = stack.enter_context(_daemon(*start, "--webui-port", "0", log=log))
-        [url] = _said(master, log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)", times=1)
+        [url] = _logged(master, log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)", times=1)
         workers = (folder / "worker-1", folder / "worker-2")
         for work in workers:
             start = ("spark-class", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0")
             sizes = ("--cores", "1", "--memory", "512m", "--webui-port", "0", "--work-dir", str(work))
             stack.enter_context(_daemon(*start, *sizes, url, log=work.with_suffix(".log")))
-        _said(master, log, r"Registering worker (\S+)", times=2)
+        _logged(master, log, r"Registering worker (\S+)", times=2)
         yield SparkCluster(url=url, workers=workers)
 
 
@@ -107,7 +107,7 @@ def _process(
         process.wait()
 
 
-def _said(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
+def _logged(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
     """Wait until a process has logged a pattern this many times, and return the text of the pattern's group."""
     deadline = time.monotonic() + _PATIENCE_S
     while len(found := re.findall(pattern, log.read_text())) < times:

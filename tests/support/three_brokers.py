@@ -42,7 +42,7 @@ def persistently(function):
 
 
 class ThreeBrokers:
-    """Deeds on the cluster. Each request is repeated until it is answered."""
+    """Requests to the cluster. Each is repeated until it is answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox

@@ -11,30 +11,30 @@ from hypothesis import settings as examples
 
 from tests.support.any_order.drawn import stories
 from tests.support.any_order.named import NAMED, REVERTED
-from tests.support.any_order.reverts import MENDS, reverted
+from tests.support.any_order.reverts import FIXES, reverted
 from tests.support.any_order.story import Story
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_story_by_name(tmp_path, name):
-    """A story that once revealed a defect keeps the promise."""
+def test_named_story_skips_and_repeats_no_record(tmp_path, name):
+    """In a story that once revealed a defect, exit 0 skips no record and repeats none."""
     setting, steps = NAMED[name]
     story = Story(setting, tmp_path)
     assert story.play(steps) == [], f"\n{story}"
 
 
-@pytest.mark.parametrize("mend", MENDS)
-def test_story_finds_the_defect_without_its_mend(tmp_path, mend):
-    """A named story fails when its fix is taken out, so the stories are able to fail."""
-    setting, steps = NAMED[REVERTED[mend]]
-    with reverted(mend):
+@pytest.mark.parametrize("fix", FIXES)
+def test_named_story_fails_without_its_fix(tmp_path, fix):
+    """A named story fails without the fix of its defect, so the stories are able to fail."""
+    setting, steps = NAMED[REVERTED[fix]]
+    with reverted(fix):
         assert Story(setting, tmp_path).play(steps) != []
 
 
 @examples(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
-def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, story):
-    """Whatever the order of verbs, and whatever other clients do meanwhile, exit 0 keeps the promise."""
+def test_random_stories_skip_and_repeat_no_record(tmp_path_factory, story):
+    """For any order of verbs and any events, exit 0 skips no record and repeats none."""
     setting, steps = story
     played = Story(setting, tmp_path_factory.mktemp("story", numbered=True))
     assert played.play(steps) == [], f"\n{played}"

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.cli.app import main
-from migrate_groups.cli.commands import apply as write
+from migrate_groups.cli.connect import Connection
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.kafka.reader import KafkaPythonReader
@@ -22,7 +22,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Outcome
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
@@ -45,7 +45,7 @@ class ReadOnly:
     """A cluster that offers only the methods of `GroupReader` and `OffsetsReader`."""
 
     def __init__(self, cluster: InMemoryCluster) -> None:
-        self.principal = cluster.principal
+        self.principal, self.second_client_lacks = cluster.principal, cluster.second_client_lacks
         for name in READS:
             setattr(self, name, getattr(cluster, name))
 
@@ -68,8 +68,8 @@ class Shell:
         def open_writer(connection):
             yield Clients(self.cluster, self.cluster)
 
-        monkeypatch.setattr(write, "open_reader", open_reader)
-        monkeypatch.setattr(write, "open_writer", open_writer)
+        monkeypatch.setattr(Connection, "open_reader", open_reader)
+        monkeypatch.setattr(Connection, "open_writer", open_writer)
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         """Run a command and check its exit code; return its stdout, or its stderr if it failed."""
@@ -80,7 +80,7 @@ class Shell:
         assert (ended.value.code or 0) == code, err
         return out if code in (0, 10) else err
 
-    def stands(self, group: str) -> list[int | None]:
+    def committed_offsets(self, group: str) -> list[int | None]:
         found = self.cluster.committed(group, [FIRST, SECOND])
         return [None if committed is None else committed.offset for committed in (found[FIRST], found[SECOND])]
 
@@ -98,17 +98,17 @@ def shell(monkeypatch, capfd, tmp_path):
     return made
 
 
-def test_a_dry_run_is_handed_a_reader_without_a_write_method(shell):
+def test_a_dry_run_gets_a_reader_without_write_methods(shell):
     """A dry run needs only the reading methods; kafka-python's reader, which it gets, has no method that writes."""
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
-    shell.monkeypatch.setattr(write, "open_writer", None)
+    shell.monkeypatch.setattr(Connection, "open_writer", None)
     shell(*SAVE)
     shell("apply", "plan.json", "--dry-run")
-    assert shell.stands("new") == [None, None]
+    assert shell.committed_offsets("new") == [None, None]
 
 
-def test_the_saved_plan_is_what_json_shows_and_always_the_same_bytes(shell):
+def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
     """--plan-out, --format json and a second run give the same bytes, with schema, version, hashes and rows."""
     shown = shell(*SAVE, "--format", "json")
     saved = (shell.folder / "plan.json").read_text()
@@ -125,23 +125,23 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
     """The saved plan is written with its own options; the receipt is kept beside it; a second run changes nothing."""
     shell(*SAVE, "--on-existing", "forward")
     assert "2 partitions: 2 confirmed" in shell(*APPLY)
-    assert shell.stands("new") == [3, 4]
-    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
+    assert shell.committed_offsets("new") == [3, 4]
+    (execution,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
     plan = plan_json.load(shell.folder / "plan.json").plan
-    assert (deed.options, deed.content, deed.intent) == (plan.options, plan.content, plan.intent)
-    assert deed.options.on_existing == "forward"
+    assert (execution.options, execution.content, execution.intent) == (plan.options, plan.content, plan.intent)
+    assert execution.options.on_existing == "forward"
     shell(*APPLY)
-    assert shell.stands("new") == [3, 4]
+    assert shell.committed_offsets("new") == [3, 4]
 
 
-def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
+def test_a_partly_written_plan_is_not_stale(shell):
     """An offset that is in place already is left alone, and the rest of the plan is written."""
     shell(*SAVE)
     shell.cluster.commit("new", FIRST, 3)
     shell(*APPLY)
-    assert shell.stands("new") == [3, 4]
-    (deed,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
-    assert [entry.outcome for entry in deed.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
+    assert shell.committed_offsets("new") == [3, 4]
+    (execution,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
+    assert [entry.outcome for entry in execution.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
 
 
 @pytest.mark.parametrize(
@@ -149,28 +149,28 @@ def test_a_plan_that_was_written_in_part_is_no_stale_one(shell):
     [
         (
             lambda cluster: cluster.commit("new", SECOND, 7),
-            "the plan is stale: 1 partition changed since it was made: new t-1 (target nothing → 7)",
+            "the plan is stale: 1 partition changed since it was made: new t-1 (target group: no offset → 7)",
         ),
-        (lambda cluster: cluster.commit("old", FIRST, 8), "new t-0 (source old 3 → 8)"),
-        (lambda cluster: cluster.delete_offsets("old", [SECOND]), "new t-1 (source old 4 → nothing)"),
+        (lambda cluster: cluster.commit("old", FIRST, 8), "new t-0 (source group old: 3 → 8)"),
+        (lambda cluster: cluster.delete_offsets("old", [SECOND]), "new t-1 (source group old: 4 → no offset)"),
         (
             lambda cluster: cluster.delete_records("t", 0, 5),
-            "new t-0 (3 is below the log start offset 5: 2 records gone)",
+            "new t-0 (3 is below the log start offset 5: 2 records deleted)",
         ),
         (
             lambda cluster: cluster.delete_records("t", 1, 5) or cluster.commit("new", FIRST, 9),
-            "2 partitions changed since it was made: new t-0 (target nothing → 9), new t-1 (4 is below",
+            "2 partitions changed since it was made: new t-0 (target group: no offset → 9), new t-1 (4 is below",
         ),
     ],
 )
-def test_a_stale_plan_is_refused_with_each_drifted_partition(shell, what, drifted):
+def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
     """A target or source that changed, or deleted records: exit 3 with count and partitions, in dry run and write."""
     shell(*SAVE)
     what(shell.cluster)
-    before = shell.stands("new")
+    before = shell.committed_offsets("new")
     for command in (("apply", "plan.json", "--dry-run"), APPLY):
         assert drifted in shell(*command, code=3)
-    assert shell.stands("new") == before
+    assert shell.committed_offsets("new") == before
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
@@ -180,10 +180,10 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
     shell.cluster.create_topic("t", 1)
     error = shell(*APPLY, code=3)
     assert "3 is beyond the log end offset 0" in error
-    assert "its log is gone, or has no leader" in error
+    assert "the partition was deleted or has no leader" in error
 
 
-def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
+def test_an_added_partition_makes_a_plan_stale(shell):
     """A partition added since the review would get an offset that was not reviewed: it is refused."""
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
@@ -191,52 +191,55 @@ def test_a_partition_that_the_plan_does_not_have_makes_it_stale(shell):
     assert "new t-2 (not in the plan)" in shell(*APPLY, code=3)
 
 
-def test_a_start_that_moved_makes_a_plan_stale(shell):
+def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
     """With --uncommitted earliest, the log start offset is part of what was reviewed."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
-        Snapshot.of_rows([*rows, structs.replace(rows[0], topic="u", topic_id="topic-id-2", offset=None)]),
+        SnapshotTable.of_rows([*rows, structs.replace(rows[0], topic="u", topic_id="topic-id-2", offset=None)]),
         shell.folder / "split.csv",
         replace=True,
     )
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.produce("u", 0, 5)
     shell.cluster.delete_records("u", 0, 2)
-    assert "new u-0 (to be written 0 → 2, 0 is below" in shell(*APPLY, code=3)
+    assert "new u-0 (offset to write: 0 → 2, 0 is below" in shell(*APPLY, code=3)
     shell.cluster.delete_topic("u")
-    assert "new u-0 (nothing would be written any more, its log is gone" in shell(*APPLY, code=3)
+    assert "new u-0 (no offset would be written now, the partition was deleted" in shell(*APPLY, code=3)
 
 
-def test_commits_that_expired_after_the_review_are_restored_where_it_says_so(shell):
+def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
     """A plan reviewed with --vanished restore is not stale when a commit of the source group has expired since."""
     shell(*SAVE, "--vanished", "restore")
     shell.cluster.delete_offsets("old", [FIRST])
     shell(*APPLY)
-    assert shell.stands("new") == [3, 4]
+    assert shell.committed_offsets("new") == [3, 4]
 
 
-def test_another_cluster_is_refused(shell):
+def test_a_plan_of_another_cluster_is_refused(shell):
     """A plan is for one cluster, because on another cluster the same offset is another record."""
     shell(*SAVE)
     shell.cluster = InMemoryCluster("elsewhere")
-    assert "the plan is for cluster in-memory, this is elsewhere; nothing was written" in shell(*APPLY, code=3)
+    assert (
+        "the plan is for cluster in-memory, this is elsewhere: check --bootstrap-server; nothing was written"
+        in shell(*APPLY, code=3)
+    )
 
 
-def test_a_plan_made_while_the_group_was_live_holds_if_nothing_moved(shell):
+def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
     """A live group is pending: the dry run passes, the write is refused. Once it has stopped unmoved, it is written."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)
     shell.cluster.leave("old", "m")
     shell(*APPLY)
-    assert shell.stands("new") == [3, 4]
+    assert shell.committed_offsets("new") == [3, 4]
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--settle", "5s"), "--settle 5.0 contradicts plan.json, reviewed with 0.0"),
+        (("--settle", "5s"), "--settle 5s contradicts plan.json, reviewed with 0s"),
         (("--guard", "1s"), "--guard"),
         (("--on-existing", "overwrite"), "--on-existing overwrite contradicts plan.json, reviewed with refuse"),
         (("--uncommitted", "latest"), "--uncommitted"),
@@ -254,26 +257,25 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
     shell(*SAVE)
     assert complaint in shell(*APPLY, *options, code=2)
     shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
-    assert shell.stands("new") == [None, None]
+    assert shell.committed_offsets("new") == [None, None]
 
 
-def test_a_receipt_does_not_go_to_stdout(shell):
+def test_a_receipt_to_stdout_is_refused(shell):
     """``--receipt -`` is refused, also for a dry run: a run cannot be resumed from a receipt on stdout."""
     for command in (DRY, ("apply", "split.csv", *NOW, "--yes")):
         assert "--receipt -: the same command goes on" in shell(*command, "--receipt", "-", code=2)
     assert not (shell.folder / "-").exists()
-    assert shell.stands("new") == [None, None]
+    assert shell.committed_offsets("new") == [None, None]
 
 
-def test_what_only_migrate_can_tell_is_not_offered(shell):
+def test_apply_refuses_uncommitted_latest(shell):
     """``apply`` refuses ``--uncommitted latest``; for a plan that has it, the error names ``migrate``."""
-    assert "latest is for migrate alone" in " ".join(shell("apply", "--help").split())
-    assert "'latest' is not one of 'refuse', 'earliest', 'leave'" in shell(*DRY, "--uncommitted", "latest", code=2)
+    assert "--uncommitted latest is for migrate only" in shell(*DRY, "--uncommitted", "latest", code=2)
     shell(*SAVE)
     saved = plan_json.load(shell.folder / "plan.json")
     plan = replace(saved.plan, options=replace(saved.plan.options, uncommitted="latest"))
     (shell.folder / "plan.json").write_bytes(plan_json.to_bytes(plan, saved.rows.rows()))
-    assert "which only migrate can tell: migrate --approved" in shell(*APPLY, code=2)
+    assert "which only migrate can do: pass the plan to migrate --approved" in shell(*APPLY, code=2)
 
 
 def test_an_edited_plan_and_other_json_are_exit_2(shell):
@@ -283,10 +285,10 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
     path.write_text(path.read_text().replace('"offset":3', '"offset":9'))
     assert "plan.json was edited after it was written" in shell(*APPLY, code=2)
     (shell.folder / "other.json").write_text("{}")
-    assert "other.json is no plan" in shell("apply", "other.json", "--yes", code=2)
+    assert "other.json is not a valid plan" in shell("apply", "other.json", "--yes", code=2)
 
 
-def test_detailed_exitcode_tells_whether_there_is_something_to_write(shell):
+def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
     """10: changes and no refusal. 3: a check refuses. 0: nothing to write. 2: without --dry-run."""
     shell(*DRY)
     shell(*DRY, "--detailed-exitcode", code=10)
@@ -298,18 +300,18 @@ def test_detailed_exitcode_tells_whether_there_is_something_to_write(shell):
     assert "goes with --dry-run" in shell("apply", "split.csv", "--yes", "--detailed-exitcode", code=2)
 
 
-def test_a_refused_plan_is_shown_and_saved_too(shell, capfd):
+def test_a_refused_plan_is_shown_and_saved(shell, capfd):
     """A plan that a check refuses is shown as Markdown and saved, so that it can be reviewed; the exit code is 3."""
     shell.cluster.commit("new", FIRST, 9)
     shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 3
-    assert "**refuse** existing offsets: 1 partition with another offset" in capfd.readouterr().out
+    assert "**refuse** existing offsets: 1 partition with another committed offset" in capfd.readouterr().out
     assert plan_json.load(shell.folder / "plan.json").plan.verdict == "refuse"
 
 
-def test_where_a_plan_is_saved_is_checked_first(shell):
+def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
     """A name without .json, and an existing file, are refused before the cluster is contacted; --force replaces it."""
     assert "expected a .json file" in shell(*DRY, "--plan-out", "plan.txt", code=2)
     shell(*SAVE)
@@ -317,7 +319,7 @@ def test_where_a_plan_is_saved_is_checked_first(shell):
     shell(*SAVE, "--force")
 
 
-def test_a_write_saves_its_plan_as_well(shell):
+def test_a_write_with_plan_out_saves_its_plan(shell):
     """--plan-out without --dry-run saves the plan that was shown before the write."""
     shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
     assert [change.action for change in plan_json.load(shell.folder / "plan.json").plan.changes] == ["create"] * 2

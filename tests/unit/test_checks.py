@@ -83,7 +83,7 @@ def test_a_file_without_offsets_is_refused(cluster):
 
 
 @pytest.mark.parametrize("name", [" new", "\tnew", "\nnew", "\vnew", "\fnew", "\rnew", " ", "\0new", "new\0"])
-def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, name):
+def test_a_target_name_that_the_second_client_reads_differently_is_refused(cluster, name):
     """Leading white space or a NUL is refused: the second client would read another group. Without it, it passes.
 
     docs/kafka-behaviour.md#confluent-kafka
@@ -91,12 +91,12 @@ def test_a_target_that_the_second_client_takes_for_another_is_refused(cluster, n
     rows = [handed_over(0, group=name), handed_over(1, group=name)]
     found = checks(cluster, rows)["targets"]
     assert found.verdict is Verdict.REFUSE
-    assert f"{name!a}: white space at a name's beginning, or a NUL in it" in found.reason
+    assert f"{name!a} with white space at the start or with a NUL" in found.reason
     assert checks(cluster, rows, second_client="none")["targets"].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("name", ["new ", "n ew", "\u00a0new", "new\n"])
-def test_a_target_with_other_white_space_is_written(cluster, name):
+def test_a_target_name_with_other_white_space_passes(cluster, name):
     """White space that is not at the beginning, or is not ASCII, passes: both clients mean the same group.
 
     docs/kafka-behaviour.md#confluent-kafka
@@ -105,15 +105,18 @@ def test_a_target_with_other_white_space_is_written(cluster, name):
 
 
 @pytest.mark.parametrize("group", ["old", "new"])
-def test_streams_groups_of_kip_1071_are_refused(cluster, group):
-    """A streams group is refused as source and target; with ``any_kind``, its member still fails another check."""
+def test_a_kip_1071_streams_group_is_refused_only_if_it_has_internal_topics(cluster, group):
+    """A stopped Streams group without internal topics passes with a warning; one with a changelog topic is refused."""
     cluster.join(group, MEMBER, group_type="streams", protocol_type="streams", assignor="")
+    assert refusing(checks(cluster, BOTH)) == ["stopped" if group == "old" else "targets"]
+    cluster.leave(group, MEMBER.member_id)
     found = checks(cluster, BOTH)
-    assert found["kind"].reason.startswith(f"{group} is a Kafka Streams application's")
-    assert "kind" in refusing(found)
-    overruled = checks(cluster, BOTH, any_kind=True)
-    assert overruled["kind"].verdict is Verdict.WARN
-    assert refusing(overruled) == ["stopped" if group == "old" else "targets"]
+    assert (found["kind"].verdict, refusing(found)) == (Verdict.WARN, [])
+    assert found["kind"].reason.startswith(f"group {group} of Kafka Streams without internal topics")
+    cluster.create_topic(f"{group}-store-changelog", 1)
+    found = checks(cluster, BOTH)
+    assert f"{group} belongs to a Kafka Streams application with state" in found["kind"].reason
+    assert refusing(found) == ["kind"]
 
 
 def description(**changes) -> GroupDescription:
@@ -122,22 +125,22 @@ def description(**changes) -> GroupDescription:
 
 
 @pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
-def test_unseen_members_are_no_stop(state):
+def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
     """A group that is not Empty but shows no members or topics may hold any topic, so it does not count as stopped."""
     assert running(description(state=state), {"t"}) == [f"is {state}"]
     worker = Member(member_id="m", client_id="app", host="/h")
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
 
 
-def test_a_stable_group_has_stopped_for_the_topics_that_nobody_holds():
+def test_a_stable_group_has_stopped_for_topics_without_a_member():
     """By topic, a Stable group counts as stopped only for topics that no member holds."""
     group = description(members=(MEMBER,))
     assert running(group, {"other"}) == []
-    assert running(group, {"t", "other"})[0].startswith("1 member still assigned or subscribed to other, t (app at h")
+    assert running(group, {"t", "other"})[0].startswith("has 1 member assigned or subscribed to other, t (app at h")
     assert running(group, None)[0].startswith("is Stable with 1 member (app at h")
 
 
-def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
+def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster):
     """An Empty group that a killed ``--hold`` left with its protocol type still passes as a consumer group."""
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
@@ -147,14 +150,14 @@ def test_a_hold_that_was_killed_leaves_a_consumer_group(cluster):
 @pytest.mark.parametrize(
     ("protocol_type", "permitted", "verdict", "reason"),
     [
-        ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be held while it is handed over"),
-        ("consumer", None, Verdict.PASS, "g can be held while it is handed over"),
+        ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be held during the hand-over"),
+        ("consumer", None, Verdict.PASS, "g can be held during the hand-over"),
         ("consumer", frozenset({Operation.DESCRIBE}), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
         ("", frozenset(), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
-        ("", frozenset({Operation.READ}), Verdict.WARN, "g never had a member: once held, all its offsets expire"),
+        ("", frozenset({Operation.READ}), Verdict.WARN, "g never had a member: with --hold, all its offsets expire"),
     ],
 )
-def test_a_group_is_held_by_whoever_may_join_it(protocol_type, permitted, verdict, reason):
+def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reason):
     """A hold needs Read on the group; for a group that never had a member it warns that the offsets will expire."""
     found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
     assert (found.name, found.verdict) == ("hold", verdict)
@@ -162,7 +165,7 @@ def test_a_group_is_held_by_whoever_may_join_it(protocol_type, permitted, verdic
 
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
-def test_what_is_hidden_ends_the_survey_and_what_is_not_permitted_the_check(cluster, operation):
+def test_missing_describe_is_an_error_and_missing_read_a_refusal(cluster, operation):
     """Without Describe one error lists every missing permission; without Read the check refuses."""
     cluster.deny(Resource(ResourceType.GROUP, "new"), operation)
     if operation is Operation.READ:
@@ -173,14 +176,14 @@ def test_what_is_hidden_ends_the_survey_and_what_is_not_permitted_the_check(clus
         checks(cluster, BOTH)
 
 
-def test_brokers_that_do_not_say_what_is_permitted_are_a_warning(cluster, monkeypatch):
+def test_brokers_that_do_not_report_permissions_are_a_warning(cluster, monkeypatch):
     """Brokers that do not report permissions (before Kafka 2.3) are a warning: the write may be refused."""
     monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
     found = checks(cluster, BOTH)["permission"]
-    assert (found.verdict, "the brokers don't say" in found.reason) == (Verdict.WARN, True)
+    assert (found.verdict, "the brokers do not return" in found.reason) == (Verdict.WARN, True)
 
 
-def test_surroundings_are_asked_for_once(cluster, monkeypatch):
+def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
     """Known cluster facts are not requested again, because requests would add to the downtime."""
     known = read_cluster_facts(cluster, wanted_rows(BOTH))
     for question in ("permissions", "offsets_retention"):
@@ -193,12 +196,12 @@ def test_surroundings_are_asked_for_once(cluster, monkeypatch):
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        (timedelta(days=1), "in 1 day if"),
-        (timedelta(hours=36), "in 36 hours if"),
-        (timedelta(minutes=90), "in 90 minutes if"),
+        (timedelta(days=1), "in 1 day, unless"),
+        (timedelta(hours=36), "in 36 hours, unless"),
+        (timedelta(minutes=90), "in 90 minutes, unless"),
     ],
 )
-def test_expiry_in_whole_units(cluster, kept, said):
+def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
     """The broker's retention is shown in the largest whole unit; less than a day is a warning."""
     cluster.keep_offsets(kept)
     found = checks(cluster, BOTH)["retention"]
@@ -206,14 +209,14 @@ def test_expiry_in_whole_units(cluster, kept, said):
     assert found.verdict is (Verdict.WARN if kept < timedelta(days=1) else Verdict.PASS)
 
 
-def test_offsets_that_are_there_already_expire_from_their_own_commit(cluster):
+def test_unchanged_offsets_expire_from_their_own_commit(cluster):
     """An unchanged offset is not written again, so it expires counted from its own commit; it is counted apart."""
     first = TopicPartition("t", 0)
     cluster.alter_offsets("new", cluster.committed("old", [first]))
-    assert "1 unchanged offset 7 days after they" in checks(cluster, BOTH)["retention"].reason
+    assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
 
 
-def test_a_start_is_not_written_over_an_offset_unasked(cluster):
+def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(cluster):
     """With ``uncommitted=earliest``, a different offset in the target is refused unless overwriting is chosen."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
@@ -224,49 +227,61 @@ def test_a_start_is_not_written_over_an_offset_unasked(cluster):
     assert refusing(checks(cluster, rows, uncommitted="earliest", on_existing="overwrite")) == []
 
 
-def test_an_offset_that_is_left_in_the_target_is_named(cluster):
+def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
     """With ``uncommitted=leave``, an offset in the target is refused, because the target group would start there."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
-    assert "new t-1 is at 7, and is left there" in found["existing offsets"].reason
+    assert "new t-1 is at 7, and stays there" in found["existing offsets"].reason
     assert refusing(found) == ["existing offsets"]
 
 
-def test_partitions_are_counted_once_however_many_groups_get_them(cluster):
+def test_a_partition_for_several_groups_is_counted_once(cluster):
     """With fan-out, a partition counts once as moved, vanished or uncommitted, however many groups get it."""
     cluster.commit("old", TopicPartition("t", 0), 9)
     groups = ("a", "b", "c")
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
-    assert moved["not moved"].reason.startswith("1 partition moved since the snapshot: t-0 4 → 9 (+5);")
+    assert moved["not moved"].reason.startswith("1 committed offset moved since the snapshot: t-0 4 → 9 (+5);")
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     gone = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
-    assert gone["vanished"].reason.startswith("1 commit gone since the snapshot, expired or deleted: t-1 at 4;")
+    assert gone["vanished"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")
     without = checks(cluster, [handed_over(1, None, group=group) for group in groups], uncommitted="leave")
-    assert without["complete"].reason.startswith("nothing is written for 2 partitions: t-0, t-1;")
+    assert without["complete"].reason.startswith("no offset is written for 2 partitions: t-0, t-1;")
 
 
-def test_a_partition_that_was_cut_from_the_file_is_not_restarted(cluster):
+def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
     """``earliest`` refuses a partition that the file lacks but the source group has committed."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
-    assert found["complete"].reason.startswith("1 partition with a commit missing from the file: t-1;")
+    assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]
     assert refusing(checks(cluster, [handed_over(0)], uncommitted="leave")) == []
 
 
-def test_what_is_written_without_a_source_is_said(cluster):
+def test_rows_without_a_source_group_are_reported(cluster):
     """For rows without a source group, the check says what happens to partitions without an offset."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
-    assert "nothing is written for 1 partition" in checks(cluster, rows)["complete"].reason
+    assert "no offset is written for 1 partition" in checks(cluster, rows)["complete"].reason
     assert "uncommitted = earliest" in checks(cluster, rows, uncommitted="earliest")["complete"].reason
 
 
-def test_every_way_out_of_the_log_is_named(cluster):
+def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):
+    """Where the target group has no committed offset, its auto.offset.reset decides; the check names the partitions."""
+    rows = [row(group="new", partition=0)]
+    found = checks(cluster, rows)["complete"]
+    assert (found.verdict, found.reason) == (
+        Verdict.WARN,
+        "no offset is written for 1 partition: t-1; the new group's auto.offset.reset decides there",
+    )
+    cluster.commit("new", TopicPartition("t", 1), 3)
+    assert checks(cluster, rows)["complete"].verdict is Verdict.PASS
+
+
+def test_every_offset_outside_the_log_is_named(cluster):
     """Offsets below the log start, beyond the log end and of an unknown partition are all named."""
     cluster.delete_records("t", 0, 6)
     rows = [row(group="new", partition=0, offset=2), row(group="new", partition=1, offset=13)]
     reason = checks(cluster, [*rows, row(group="new", partition=7)])["in range"].reason
-    assert "t-0 at 2: 4 records gone already" in reason
-    assert "t-1 at 13: the log ends at 10" in reason
-    assert "1 offset in no log" in reason
+    assert "t-0 at 2: 4 records deleted already" in reason
+    assert "t-1 at 13: the log end offset is 10" in reason
+    assert "1 offset in partitions that do not exist or have no leader: t-7;" in reason
     assert "t-7" in reason

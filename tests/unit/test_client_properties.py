@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-import stat
 import tempfile
 from pathlib import Path
 
@@ -22,18 +22,21 @@ from hypothesis import strategies as st
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.registry import command_line
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.kafka.credentials.client_properties import parse_properties, understand
+from migrate_groups.kafka.credentials.client_properties import ClientProperties, understand
+from migrate_groups.kafka.credentials.given import parse_properties, similar_property
 from migrate_groups.kafka.credentials.jaas import parse_jaas
-from migrate_groups.kafka.credentials.security import Security, Tls
+from migrate_groups.kafka.credentials.oauth import OAuth
+from migrate_groups.kafka.credentials.security import Password, Security, Tls
+from migrate_groups.kafka.credentials.tokens import ClientSecret, TokenServer
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+OAUTHB = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SECRET = "hidden-7"
 WORD = "hidden7"  # a secret that the JAAS parser takes for a class name
 
 
-def told(text: str):
+def parsed(text: str):
     return understand(parse_properties(text, "test"))
 
 
@@ -45,14 +48,14 @@ def test_properties_are_read_as_java_reads_them():
     }
 
 
-def test_a_file_that_is_no_properties_file_is_refused():
+def test_an_incomplete_unicode_escape_is_refused():
     r"""A ``\u`` without four hex digits is refused; Java throws on it, too."""
     with pytest.raises(InvalidInput, match=r"f: a \\u is not followed"):
         parse_properties("a=\\u12", "f")
 
 
 @given(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])))
-def test_any_password_survives_both_escapes(password):
+def test_any_password_survives_properties_and_jaas_escapes(password):
     """A password survives the escapes of the properties file and then those of JAAS."""
     jaas = f'{PLAIN} required username="u" password="{escaped(password)}";'
     properties = "sasl.jaas.config=" + "".join(f"\\u{ord(each):04x}" for each in jaas)
@@ -83,41 +86,41 @@ def test_jaas_is_read_as_java_reads_it(text, options):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is not: login module"),
-        (f'{PLAIN} required password="{SECRET}"', "; at its end"),
-        (f'{PLAIN} password="{SECRET}";', "is not: login module"),
-        (f"{PLAIN} required password={SECRET}!;", "from its character 83 on"),
-        (f'{PLAIN} required password="{SECRET};', "a quote that does not end"),
+        ("", "is not valid; expected login module"),
+        (f'{PLAIN} required password="{SECRET}"', "; at the end"),
+        (f'{PLAIN} password="{SECRET}";', "is not valid; expected login module"),
+        (f"{PLAIN} required password={SECRET}!;", "from character 83 on"),
+        (f'{PLAIN} required password="{SECRET};', "close an open quote"),
         (f"{PLAIN} required password {SECRET};", "is not name="),
         (f"{PLAIN} required a={SECRET}; {PLAIN} required b=c;", "a second login module"),
     ],
 )
-def test_jaas_that_can_not_be_read_is_refused_without_its_secrets(text, complaint):
+def test_invalid_jaas_is_refused_without_showing_its_secrets(text, complaint):
     """The error says what was expected and where, and quotes nothing of the value."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parse_jaas(text)
     assert SECRET not in str(refusal.value)
 
 
-def test_nothing_is_plaintext():
+def test_a_file_without_security_settings_is_plaintext():
     """A file without security settings gives a PLAINTEXT connection, as with Kafka's tools."""
-    found = told("bootstrap.servers = a:1,b:2\n")
+    found = parsed("bootstrap.servers = a:1,b:2\n")
     assert (found.bootstrap_servers, found.security, found.not_used) == ("a:1,b:2", Security(), ())
     assert found.security.kafka_python() == {"security_protocol": "PLAINTEXT"}
     assert found.security.principal == "User:ANONYMOUS"
 
 
-def test_what_means_nothing_here_is_named_and_what_only_tunes_is_not():
+def test_unused_properties_are_named_except_tuning_settings():
     """Unknown keys, those of another protocol and unused JAAS parts are named; settings that only tune are not."""
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nssl.truststore.location=/x\nssl.provider=p\nfoo=1\n"
         f'sasl.jaas.config={PLAIN} required username="u" password="p" refresh="no";\n'
         "auto.offset.reset=latest\nretries=3\nclient.id=x\nrequest.timeout.ms=1\n"
     )
-    assert told(text).not_used == (
+    assert parsed(text).not_used == (
         *("foo", "refresh in sasl.jaas.config", "request.timeout.ms", "ssl.provider", "ssl.truststore.location"),
     )
-    assert told(f'sasl.jaas.config={PLAIN} required username="u" password="p";').not_used == ("sasl.jaas.config",)
+    assert parsed(f'sasl.jaas.config={PLAIN} required username="u" password="p";').not_used == ("sasl.jaas.config",)
 
 
 OAUTH_TEXT = (
@@ -125,58 +128,49 @@ OAUTH_TEXT = (
 )
 
 
-def test_client_credentials_in_jaas_or_in_properties_of_their_own(tmp_path, monkeypatch):
+def test_client_credentials_in_jaas_or_in_properties():
     """Credentials in JAAS (KIP-768) and in properties (KIP-1139) give the same settings, with scope and extensions."""
-    authorities = tmp_path / "authorities.pem"
-    authorities.touch()
-    monkeypatch.setenv("SSL_CERT_FILE", str(authorities))  # where OpenSSL looks for certificate authorities
     in_jaas = (
-        f'{OAUTH_TEXT}sasl.jaas.config={OAUTH} required clientId="c" clientSecret="s" scope="x y" extension_a="b";\n'
+        f'{OAUTH_TEXT}sasl.jaas.config={OAUTHB} required clientId="c" clientSecret="s" scope="x y" extension_a="b";\n'
     )
     of_their_own = (
         f"{OAUTH_TEXT}sasl.oauthbearer.client.credentials.client.id=c\nsasl.oauthbearer.scope=x y\n"
-        f"sasl.oauthbearer.client.credentials.client.secret=s\nsasl.jaas.config={OAUTH} required extension_a=b;\n"
+        f"sasl.oauthbearer.client.credentials.client.secret=s\nsasl.jaas.config={OAUTHB} required extension_a=b;\n"
     )
-    assert told(in_jaas) == told(of_their_own)
-    assert told(in_jaas).not_used == ()
-    assert told(in_jaas).security.confluent() == {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.client.id": "c",
-        "sasl.oauthbearer.client.secret": "s",
-        "sasl.oauthbearer.token.endpoint.url": "https://t/x",
-        "sasl.oauthbearer.scope": "x y",
-        "sasl.oauthbearer.extensions": "a=b",
-        "https.ca.location": str(authorities),
-    }
+    assert parsed(in_jaas) == parsed(of_their_own)
+    assert parsed(in_jaas).not_used == ()
+    server = TokenServer(endpoint="https://t/x", grant=ClientSecret(client_id="c", secret="s"), scope="x y")
+    assert parsed(in_jaas).security.login == OAuth(source=server, extensions={"a": "b"})
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("security.protocol=TLS", "security.protocol is TLS; expected one of PLAINTEXT, SSL"),
-        ("security.protocol=SASL_SSL", "sasl.mechanism is GSSAPI; taken here are PLAIN"),
-        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "PLAIN needs a username and a password"),
+        ("security.protocol=SASL_SSL", "sasl.mechanism is not set: set it to one of PLAIN"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "PLAIN needs a user name and a password"),
         (
             f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={SCRAM} required password=x;",
-            "sasl.jaas.config is for SCRAM-SHA-256; PLAIN takes .*PlainLoginModule",
+            "sasl.jaas.config is for SCRAM-SHA-256, but sasl.mechanism is PLAIN: use .*PlainLoginModule",
         ),
-        ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "needs sasl.oauthbearer.token.endpoint.url"),
-        (OAUTH_TEXT, "needs sasl.oauthbearer.client.credentials.client.id and .secret"),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER",
+            "needs a token server or a token file: set sasl.oauthbearer.token.endpoint.url",
+        ),
+        (OAUTH_TEXT, "set sasl.oauthbearer.client.credentials.client.id and sasl.*client.secret"),
         (
             "security.protocol=SSL\nssl.truststore.location=/no/such",
-            "ssl.truststore.location can't be read: No such file",
+            "ssl.truststore.location can't be read \\(No such file",
         ),
         ("security.protocol=SSL\nssl.truststore.certificates=x", "ssl.truststore.certificates has no certificate"),
         ("security.protocol=SSL\nssl.keystore.key=x", "ssl.keystore.certificate.chain has no certificate"),
         ("security.protocol=SSL\nssl.endpoint.identification.algorithm=x", "is neither https nor empty"),
     ],
 )
-def test_what_can_not_be_used_is_refused(text, complaint):
+def test_unusable_properties_are_refused_by_name(text, complaint):
     """The error names the property and what was expected."""
     with pytest.raises(InvalidInput, match=complaint):
-        told(text)
+        parsed(text)
 
 
 STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username="u" password="{SECRET}";'
@@ -187,65 +181,48 @@ STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username
 )
 def test_a_stray_backslash_shows_no_secret(key):
     """A backslash that swallows the next line, jaas.config too, is refused by the key's name, without the value."""
-    with pytest.raises(InvalidInput, match=f"the value of {key} has another property in it") as refusal:
-        told(f"{key}=PLAIN\\\n  {STRAY}")
+    with pytest.raises(InvalidInput, match=f"the value of {key} contains another property") as refusal:
+        parsed(f"{key}=PLAIN\\\n  {STRAY}")
     assert SECRET not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (f"security.protocol={SECRET}", "security.protocol is something else; expected one of PLAINTEXT"),
-        (f"security.protocol=SASL_SSL\nsasl.mechanism={SECRET}", "sasl.mechanism is something else; taken here"),
+        (f"security.protocol={SECRET}", "security.protocol is an unknown value; expected one of PLAINTEXT"),
+        (f"security.protocol=SASL_SSL\nsasl.mechanism={SECRET}", "sasl.mechanism is an unknown value; supported"),
         (
             f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={WORD} required a=b;",
-            "is for another mechanism; PLAIN takes",
+            "is for another mechanism, but sasl.mechanism is PLAIN",
         ),
-        (f"security.protocol=SSL\nssl.truststore.location={SECRET}", "location can't be read: No such file"),
-        (f"security.protocol=SSL\nssl.keystore.location={SECRET}", "location can't be read: No such file"),
-        ("security.protocol=SSL\nssl.keystore.location=\\u0000", "location can't be read: that is no name"),
+        (f"security.protocol=SSL\nssl.truststore.location={SECRET}", "location can't be read \\(No such file"),
+        (f"security.protocol=SSL\nssl.keystore.location={SECRET}", "location can't be read \\(No such file"),
+        ("security.protocol=SSL\nssl.keystore.location=\\u0000", "location can't be read \\(not a file name"),
         (f"security.protocol=SSL\nssl.endpoint.identification.algorithm={SECRET}", "is neither https nor empty"),
-        (f"{OAUTH_TEXT}sasl.oauthbearer.token.endpoint.url={SECRET}", "needs sasl.oauthbearer.token.endpoint.url"),
+        (
+            f"{OAUTH_TEXT}sasl.oauthbearer.token.endpoint.url={SECRET}",
+            "needs a token server or a token file: set sasl.oauthbearer.token.endpoint.url",
+        ),
     ],
 )
-def test_no_value_is_said_that_may_be_a_secret(text, complaint):
+def test_an_error_quotes_no_value_that_may_be_a_secret(text, complaint):
     """A value is quoted only where it is a word that every Kafka user knows."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
-        told(text)
+        parsed(text)
     assert SECRET not in str(refusal.value)
     assert WORD not in str(refusal.value)
 
 
-def test_an_address_from_the_properties_stays_unsaid():
+def test_a_wrong_address_is_quoted_only_from_the_command_line():
     """A wrong address is quoted only if it is from the command line."""
     with pytest.raises(InvalidInput, match=r"bootstrap\.servers is not host:port") as refusal:
         connection(None, f"bootstrap.servers={SECRET}", server=None).config()
     assert SECRET not in str(refusal.value)
     with pytest.raises(UsageError, match="not a bootstrap server: 'here'"):
         connection(server="here").config()
-
-
-@pytest.mark.parametrize(
-    ("content", "kind", "command"),
-    [
-        (b"\xfe\xed\xfe\xed\0", "truststore", "keytool -list -rfc -keystore {0}/s.x > {0}/s.pem;"),
-        (
-            b"\xfe\xed\xfe\xed\0",
-            "keystore",
-            "keytool -importkeystore -srckeystore {0}/s.x -destkeystore {0}/s.p12 -deststoretype PKCS12 && "
-            "openssl pkcs12 -in {0}/s.p12 -out {0}/s.pem;",
-        ),
-        (b"\x30\x82\0", "truststore", "keytool -list -rfc -keystore {0}/s.x > {0}/s.pem;"),
-        (b"\x30\x82\0", "keystore", "openssl pkcs12 -in {0}/s.x -out {0}/s.pem;"),
-    ],
-)
-def test_another_store_says_how_it_becomes_pem(tmp_path, content, kind, command):
-    """For a JKS or PKCS12 store the error has the commands that convert it, with the file names filled in."""
-    (tmp_path / "s.x").write_bytes(content)
-    with pytest.raises(InvalidInput) as refusal:
-        told(f"security.protocol=SSL\nssl.{kind}.location={tmp_path}/s.x\n")
-    assert command.format(tmp_path) in str(refusal.value)
-    assert f"ssl.{kind}.location={tmp_path}/s.pem" in str(refusal.value)
+    with pytest.raises(UsageError, match="a bootstrap server has an @: pass host:port") as error:
+        connection(server=f"user:{SECRET}@broker:9092").config()
+    assert SECRET not in str(error.value)
 
 
 @pytest.fixture(scope="module")
@@ -260,36 +237,118 @@ def pem():
 
 
 @pytest.mark.parametrize("line_end", ["\\n", " \\\n", "\\n\\\n  "])
-def test_pem_in_properties_may_have_lost_its_lines(pem, line_end):
+def test_line_ends_of_pem_in_properties_are_restored(pem, line_end):
     r"""PEM with ``\n`` for line ends, or in continued lines, gets its line ends back: both clients need them."""
     ca, chain, key = (each.strip().replace("\n", line_end) for each in pem)
-    tls = told(
+    tls = parsed(
         f"security.protocol=SSL\nssl.truststore.certificates={ca}\nssl.keystore.certificate.chain={chain}\n"
         f"ssl.keystore.key={key}\nssl.key.password={SECRET}\n"
     ).security.tls
     assert tls == Tls(trusted=pem[0], certificates=pem[1], key=pem[2], key_password=SECRET)
 
 
-def test_no_key_stays_on_a_disk(pem, tmp_path, monkeypatch):
-    """Python reads a client key only from a file: that file has mode 600 and is deleted at once."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    seen = []
-    load = ssl.SSLContext.load_cert_chain
+def test_a_file_of_kcat_or_confluent_kafka_is_understood(pem, tmp_path):
+    """The properties of librdkafka mean what Kafka's mean: mechanism, user, password, authority, certificate, key."""
+    for name, text in zip(("ca.pem", "chain.pem", "key.pem"), pem, strict=True):
+        (tmp_path / name).write_text(text)
+    understood = parsed(
+        "metadata.broker.list=h:1\nsecurity.protocol=sasl_ssl\nsasl.mechanisms=SCRAM-SHA-512\nsasl.username=u\n"
+        f"sasl.password={SECRET}\nssl.ca.location={tmp_path}/ca.pem\nssl.certificate.location={tmp_path}/chain.pem\n"
+        f"ssl.key.location={tmp_path}/key.pem\nssl.key.password={SECRET}\nenable.ssl.certificate.verification=true\n"
+        "ssl.endpoint.identification.algorithm=none\n"
+    )
+    assert understood == ClientProperties(
+        bootstrap_servers="h:1",
+        security=Security(
+            tls=Tls(trusted=pem[0], certificates=pem[1], key=pem[2], key_password=SECRET, check_host_name=False),
+            login=Password(mechanism="SCRAM-SHA-512", username="u", password=SECRET),
+        ),
+        not_used=(),
+    )
 
-    def spy(context, name, **arguments):
-        seen.append(stat.S_IMODE(Path(name).stat().st_mode))
-        load(context, name, **arguments)
 
-    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", spy)
-    Tls(certificates=pem[1], key=pem[2], key_password=SECRET).context()
-    assert seen == [0o600]
-    assert list(tmp_path.iterdir()) == []
+def test_inline_pem_and_oauth_of_librdkafka_are_understood(pem):
+    """The properties of librdkafka for PEM in the file itself, and for an OAuth client, mean what Kafka's mean."""
+    ca, chain, key = (each.strip().replace("\n", "\\n") for each in pem)
+    understood = parsed(
+        f"security.protocol=SASL_SSL\nssl.ca.pem={ca}\nssl.certificate.pem={chain}\nssl.key.pem={key}\n"
+        "sasl.mechanisms=OAUTHBEARER\nsasl.oauthbearer.method=oidc\nsasl.oauthbearer.client.id=me\n"
+        f"sasl.oauthbearer.client.secret={SECRET}\nsasl.oauthbearer.token.endpoint.url=https://h/token\n"
+    )
+    assert understood.security.tls == Tls(trusted=pem[0], certificates=pem[1], key=pem[2])
+    server = TokenServer(endpoint="https://h/token", grant=ClientSecret(client_id="me", secret=SECRET))
+    assert understood.security.login == OAuth(source=server)
+    assert understood.not_used == ()
 
 
 @pytest.mark.parametrize(
-    ("password", "complaint"), [(None, "is encrypted: say ssl.key.password"), ("no", "is ssl.key.password right")]
+    ("text", "complaint"),
+    [
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanisms=SCRAM-SHA-1",
+            r"^sasl\.mechanisms is SCRAM-SHA-1; supported are PLAIN",
+        ),
+        ("sasl.mechanisms=PLAIN\nsasl.mechanism=GSSAPI", "sasl.mechanisms and sasl.mechanism are the same property"),
+        ("security.protocol=SSL\nssl.ca.location=/no/ca", r"^ssl\.ca\.location can't be read \(No such file"),
+        (
+            "security.protocol=SSL\nssl.certificate.location=/no/chain",
+            "only one of ssl.certificate.location and",
+        ),
+        (f"security.protocol=SSL\nssl.key.location={SECRET}", "only one of ssl.certificate.location and"),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.password={SECRET}",
+            "or set sasl.username",
+        ),
+    ],
 )
-def test_a_key_that_stays_locked_is_refused(pem, password, complaint):
+def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, complaint):
+    """An error about a property in librdkafka's spelling has this spelling, and no secret."""
+    with pytest.raises(InvalidInput, match=complaint) as refusal:
+        parsed(text)
+    assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("sasl.mechansm", "did you mean sasl.mechanism or sasl.mechanisms?"),
+        ("security.protcol", "did you mean security.protocol?"),
+        ("bootstrap_servers", "did you mean bootstrap.servers?"),
+        ("spring.kafka.properties.sasl.mechanism", "did you mean sasl.mechanism?"),
+        ("admin.ssl.truststore.location", "did you mean ssl.truststore.location?"),
+        ("sasl.mechanism", ""),
+        ("ssl.keystore.password", ""),
+        ("ssl.truststore.password", ""),
+        ("serviceName in sasl.jaas.config", ""),
+    ],
+)
+def test_a_slip_in_the_name_of_a_property(key, meant):
+    """A property that is almost one that is used here is asked about; Kafka's other properties are not."""
+    assert similar_property(key) == meant
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_private_key_is_in_no_file_that_has_a_name(pem, tmp_path, monkeypatch, memory):
+    """Python reads a client key only from a file: that file has no name that a kill could leave behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if not memory:
+        monkeypatch.delattr(os, "memfd_create")
+    seen = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def spy(context, certificates, key, password):
+        seen.append((Path(certificates).read_text(), Path(key).read_text(), list(tmp_path.iterdir())))
+        load(context, certificates, key, password)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", spy)
+    Tls(certificates=pem[1], key=pem[2], key_password=SECRET).context()
+    assert seen == [(pem[1], pem[2], [])]
+
+
+@pytest.mark.parametrize(
+    ("password", "complaint"), [(None, "is encrypted: set ssl.key.password"), ("no", "check them and ssl.key.password")]
+)
+def test_a_missing_or_wrong_key_password_is_refused(pem, password, complaint):
     """A missing or wrong key password is an error; OpenSSL would ask for it on the terminal."""
     with pytest.raises(InvalidInput, match=complaint):
         Tls(certificates=pem[1], key=pem[2], key_password=password).context()
@@ -299,7 +358,7 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
     return Connection(server, file, list(properties), "60s")
 
 
-def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, monkeypatch, capfd):
+def test_options_override_the_environment_and_the_environment_the_file(tmp_path, monkeypatch, capfd):
     """Options win over the environment, the environment over the file; the file is read as ISO 8859-1, as Java does."""
     file = tmp_path / "client.properties"
     jaas = f'{PLAIN} required username="\xe4" password="{SECRET}";'
@@ -318,10 +377,22 @@ def test_options_overrule_the_environment_which_overrules_the_file(tmp_path, mon
     assert connection(file).config().security.principal == "User:ä"
 
 
-def test_a_secret_on_the_command_line_is_refused_unsaid(monkeypatch):
+def test_a_property_of_librdkafka_that_means_nothing_here_is_named_with_what_to_do(tmp_path, capfd):
+    """What has no one meaning in Kafka's own properties is named in one warning, each with what to write instead."""
+    file = tmp_path / "kcat.conf"
+    file.write_text("security.protocol=ssl\nenable.ssl.certificate.verification=false\nssl.crl.location=/x\n")
+    assert connection(file).config().security.protocol == "SSL"
+    assert capfd.readouterr().err == (
+        f"warning: {file}: not used here, with security.protocol SSL: enable.ssl.certificate.verification "
+        "(certificates are always verified; set ssl.ca.location to trust one), "
+        "ssl.crl.location (revoked certificates are not looked up)\n"
+    )
+
+
+def test_a_secret_on_the_command_line_is_refused_and_not_repeated(monkeypatch):
     """A secret in ``--property`` is refused, because the process list shows it; the error does not repeat it."""
     passphrase = "sasl.oauthbearer.assertion.private.key.passphrase"
-    for key in ("sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "x.client.secret", passphrase):
+    for key in ("sasl.jaas.config", "sasl.password", "ssl.keystore.key", "ssl.key.pem", "x.client.secret", passphrase):
         with pytest.raises(UsageError, match=f"--property {key} would show a secret in the process list") as refusal:
             connection(None, f"{key}={SECRET}").config()
         assert SECRET not in str(refusal.value)
@@ -330,7 +401,7 @@ def test_a_secret_on_the_command_line_is_refused_unsaid(monkeypatch):
     assert SECRET not in str(refusal.value)
 
 
-def test_every_command_that_connects_takes_them():
+def test_every_command_that_connects_has_the_connection_options():
     """Every command with --bootstrap-server has --command-config, --property and --timeout."""
     options = {
         name: {option for parameter in command.params for option in parameter.opts}

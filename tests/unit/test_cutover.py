@@ -29,7 +29,7 @@ from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
@@ -62,27 +62,27 @@ def member(name: str, *partitions: TopicPartition) -> Member:
     return Member(member_id=name, client_id=name, host="/h", assignment=frozenset(partitions), subscription=topics)
 
 
-def stands(made: InMemoryCluster, group: str, partition: TopicPartition) -> int | None:
+def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartition) -> int | None:
     found = made.committed(group, [partition])[partition]
     return None if found is None else found.offset
 
 
-def migrate(made, wanted: SplitSpec, options: WriteOptions, *deeds, earlier: Execution | None = None) -> Execution:
-    """Cut over while ``deeds`` happen, one each time the group is read; return the execution."""
+def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Execution | None = None) -> Execution:
+    """Cut over while ``events`` happen, one each time the group is read; return the execution."""
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
-    left = list(deeds)
+    left = list(events)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, wanted, options, clock, receipt)
     final = cut_over(made, shown, clock)
-    return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda deed: None)
+    return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
 
 
 def carry_out(made, plan):
     assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
+    return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
 
 
-def test_the_plan_shares_out_what_split_does():
+def test_the_plan_of_a_migration_equals_snapshot_and_split():
     """The rows of a migration's plan are those of ``snapshot`` and ``split``."""
     made = cluster()
     for wanted in (spec(), spec("cat")):
@@ -94,7 +94,7 @@ END = WriteOptions(uncommitted="latest", settle=0)
 LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
-def test_an_end_counts_while_a_member_is_on_that_topic():
+def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
     """The log end counts that was read while the topic had a member, not one read after that member left."""
     made = cluster()
     made.join("big", member("a", INV, FRESH))
@@ -110,27 +110,27 @@ def test_an_end_counts_while_a_member_is_on_that_topic():
         lambda: made.leave("big", "b"),
     )
     assert receipt.failed == ()
-    assert stands(made, "bill", FRESH) == 50
+    assert committed_offset(made, "bill", FRESH) == 50
 
 
-def test_without_a_proven_end_nothing_is_written():
+def test_a_topic_without_a_proven_log_end_is_refused():
     """A topic that had no member when the group was first read has no proven log end: refused."""
     made = cluster()
     made.join("big", member("b", CAT))
-    with pytest.raises(Refused, match=r"without a commit|no log end"):
+    with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
         migrate(made, spec(), END, lambda: made.leave("big", "b"))
     assert not made.describe_group("bill").exists
 
 
-def test_by_topic_an_end_read_after_the_release_is_none():
+def test_by_topic_a_log_end_read_after_the_release_does_not_count():
     """The log end of a topic without a member is no start offset, also while the group lives on with another topic."""
     made = cluster()
     made.join("big", member("b", CAT))
-    with pytest.raises(Refused, match="no log end"):
+    with pytest.raises(Refused, match="log end offset was never read"):
         migrate(made, spec("cat"), END)
 
 
-def test_a_killed_run_knows_its_ends_again():
+def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
     """A second run finds the group Empty, and takes the proven log end from the first run's receipt."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
@@ -139,7 +139,7 @@ def test_a_killed_run_knows_its_ends_again():
     again = migrate(made, spec(), END, earlier=receipt)
     assert again.intent == receipt.intent
     assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
-    assert stands(made, "bill", FRESH) == 50
+    assert committed_offset(made, "bill", FRESH) == 50
 
 
 def test_a_topic_recreated_during_the_wait_is_refused():
@@ -152,27 +152,27 @@ def test_a_topic_recreated_during_the_wait_is_refused():
         made.create_topic("inv", 2)
         made.leave("big", "a")
 
-    with pytest.raises(Refused, match="inv was deleted and created again"):
+    with pytest.raises(Refused, match="inv deleted and created again"):
         migrate(made, spec(), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), recreate)
 
 
-def test_a_topic_that_the_old_group_takes_up_during_the_wait_is_not_left_out():
-    """A topic that a member held without committing is a refusal, because after the stop its records would be lost."""
+def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
+    """A topic that a member takes up without committing is refused: its records would be skipped after the stop."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))
 
-    def takes_it_up() -> None:
+    def join_on_new() -> None:
         made.create_topic("new", 1)
         made.leave("big", "a")
         made.join("big", member("b", INV, TopicPartition("new", 0)))
 
-    with pytest.raises(Refused, match=r"topics came or went since the plan was shown: new \(bill\)"):
-        migrate(made, glob, LEAVE, takes_it_up, lambda: made.leave("big", "b"))
+    with pytest.raises(Refused, match=r"topics changed since the plan was shown: new \(bill\)"):
+        migrate(made, glob, LEAVE, join_on_new, lambda: made.leave("big", "b"))
     assert not made.describe_group("bill").exists
 
 
-def test_a_topic_that_stays_may_have_no_commit():
+def test_a_staying_topic_may_have_no_commit():
     """A staying topic that was only subscribed to is still accepted in the spec after the stop."""
     made = cluster()
     made.create_topic("legacy", 1)
@@ -198,7 +198,7 @@ class Transacting(InMemoryCluster):
         return super().committed(group, partitions)
 
 
-def test_a_transaction_that_outlives_the_last_member_is_waited_for():
+def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for():
     """The wait goes on until the transaction with the source group's last offsets ends, also with ``settle=0``."""
     made = cluster(Transacting)
     assert isinstance(made, Transacting)
@@ -213,8 +213,8 @@ def test_a_transaction_that_outlives_the_last_member_is_waited_for():
     assert made.questions == 0
 
 
-@pytest.mark.parametrize("deed", ["delete", "commit elsewhere"])
-def test_topics_that_change_during_the_wait_are_a_refusal(deed):
+@pytest.mark.parametrize("change", ["delete", "commit elsewhere"])
+def test_topics_that_change_during_the_wait_are_refused(change):
     """A group whose topics change after the plan was shown is Refused; the error does not blame the spec."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
@@ -222,13 +222,13 @@ def test_topics_that_change_during_the_wait_are_a_refusal(deed):
 
     def changes() -> None:
         made.leave("big", "a")
-        made.delete_topic("cat") if deed == "delete" else made.commit("big", TopicPartition("other", 0), 0)
+        made.delete_topic("cat") if change == "delete" else made.commit("big", TopicPartition("other", 0), 0)
 
     with pytest.raises(Refused, match=r"the group's topics changed since .* (cat|other).*; nothing was written"):
         migrate(made, spec(), LEAVE, changes)
 
 
-def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
+def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
     """A topic unsubscribed and expired during the wait counts as vanished and is restored; its pattern is no error."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
@@ -238,7 +238,7 @@ def test_by_topic_all_of_whose_commits_expire_is_a_vanished_commit():
         made.delete_offsets("big", [INV])
 
     migrate(made, spec("cat"), WriteOptions(uncommitted="earliest", vanished="restore", settle=0), unsubscribe)
-    assert stands(made, "bill", INV) == 5
+    assert committed_offset(made, "bill", INV) == 5
 
 
 def test_a_run_that_ended_is_not_resumed():
@@ -248,7 +248,7 @@ def test_a_run_that_ended_is_not_resumed():
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
-    plan = make_plan(made, Snapshot.of_rows(prepare(made, spec(), options, FakeClock()).rows()), options)
+    plan = make_plan(made, SnapshotTable.of_rows(prepare(made, spec(), options, FakeClock()).rows()), options)
     assert Receipt((first,)).moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [
@@ -256,29 +256,29 @@ def test_a_run_that_ended_is_not_resumed():
     ] == [9]
 
 
-def whole(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
+def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     """Return `cluster`, with a commit in every partition."""
     made = cluster(kind)
     made.commit("big", FRESH, 20)
     return made
 
 
-def test_a_killed_run_is_taken_up_where_the_old_group_is_by_now():
+def test_a_resumed_run_hands_over_the_present_source_offset():
     """A resumed run hands over the source's present offset, and does not keep the killed run's write as ``before``."""
-    made = whole()
+    made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
     again = migrate(made, spec(), LEAVE, earlier=first)
-    assert stands(made, "bill", INV) == 8
+    assert committed_offset(made, "bill", INV) == 8
     assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
     assert {entry.change.before for entry in again.entries} == {None}
     carry_out(made, plan_rollback(made, Receipt((again,))))
     assert made.all_committed("bill") == {}
 
 
-def test_what_somebody_else_has_put_there_since_is_no_own_write():
+def test_a_target_offset_that_changed_after_a_kill_is_refused():
     """A target whose offset was changed after the killed run is refused."""
-    made = whole()
+    made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
     made.commit("bill", INV, 6)
@@ -286,16 +286,16 @@ def test_what_somebody_else_has_put_there_since_is_no_own_write():
         migrate(made, spec(), LEAVE, earlier=first)
 
 
-def test_partitions_added_after_a_kill_start_at_their_beginning():
+def test_partitions_added_after_a_kill_start_at_the_log_start():
     """A resumed run sets partitions added since to their log start, and is still the same migration."""
-    made = whole()
+    made = fully_committed()
     refuse = WriteOptions(settle=0)
     first = migrate(made, spec(), refuse)
     made.add_partitions("inv", 3)
     made.produce("inv", 2, 4)
     again = migrate(made, spec(), refuse, earlier=first)
     added = TopicPartition("inv", 2)
-    assert stands(made, "bill", added) == 0
+    assert committed_offset(made, "bill", added) == 0
     assert (
         resumed_differently(Receipt((first,)), prepare(made, spec(), refuse, FakeClock(), Receipt((again,))).plan) == []
     )
@@ -304,7 +304,7 @@ def test_partitions_added_after_a_kill_start_at_their_beginning():
 
 def test_another_topic_or_option_is_another_migration():
     """A receipt covers added partitions of its own topics only; another topic or option is named as a difference."""
-    made = whole()
+    made = fully_committed()
     first = migrate(made, spec("cat"), LEAVE)
 
     def differences(*stay: str, options: WriteOptions = LEAVE) -> list[str]:
@@ -312,12 +312,12 @@ def test_another_topic_or_option_is_another_migration():
 
     assert differences("cat") == []
     assert differences() == ["topic cat from big to shop is new"]
-    assert differences("cat", options=WriteOptions(uncommitted="leave", settle=1)) == ["option settle was 0.0, is 1.0"]
+    assert differences("cat", options=WriteOptions(uncommitted="leave", settle=1)) == ["option settle was 0s, is 1s"]
 
 
-def test_an_added_partition_that_the_old_application_committed_is_the_same_migration():
+def test_an_added_partition_with_a_source_commit_is_the_same_migration():
     """A source commit on an added partition after the kill is reported, and handed over by the same migration."""
-    made = whole()
+    made = fully_committed()
     first = migrate(made, spec(), WriteOptions(settle=0))
     made.add_partitions("inv", 3)
     made.produce("inv", 2, 4)
@@ -330,10 +330,10 @@ def test_an_added_partition_that_the_old_application_committed_is_the_same_migra
     shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), Receipt((second,))).plan
     assert resumed_differently(Receipt((second,)), shown) == []
     migrate(made, spec(), WriteOptions(settle=0), earlier=second)
-    assert stands(made, "bill", added) == 3
+    assert committed_offset(made, "bill", added) == 3
 
 
-class AnswersNothing(InMemoryCluster):
+class LosesWrites(InMemoryCluster):
     """While ``lost`` is set, writes are lost and the answer is a time-out."""
 
     lost = False
@@ -344,10 +344,10 @@ class AnswersNothing(InMemoryCluster):
         return super().alter_offsets(group, offsets)
 
 
-def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
+def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
     """Offsets written by earlier runs of this migration are recognised, by the third run and by rollback."""
-    made = whole(AnswersNothing)
-    assert isinstance(made, AnswersNothing)
+    made = fully_committed(LosesWrites)
+    assert isinstance(made, LosesWrites)
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
     made.lost = True
@@ -359,14 +359,14 @@ def test_a_run_that_is_interrupted_twice_goes_on_and_can_be_rolled_back():
     made.commit("big", INV, 9)
     third = migrate(made, spec(), LEAVE, earlier=second)
     assert third.failed == ()
-    assert stands(made, "bill", INV) == 9
+    assert committed_offset(made, "bill", INV) == 9
     carry_out(made, plan_rollback(made, Receipt((third,))))
     assert made.all_committed("bill") == {}
 
 
-def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
+def test_another_clients_commit_is_the_before_offset_of_the_next_run():
     """Another client's commit that a run met becomes ``before`` of the next run, which may overwrite it."""
-    made = whole()
+    made = fully_committed()
     made.commit("bill", INV, 3)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -381,24 +381,24 @@ def test_what_somebody_else_wrote_is_the_pre_image_of_the_next_run():
 
 
 @pytest.mark.parametrize("vanished", ["refuse", "restore"])
-def test_a_commit_that_expires_after_a_kill_is_not_moved_back(vanished):
+def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
     """If the source's commit expires after a kill, the next run hands over the recorded offset, not the log start."""
-    made = whole()
+    made = fully_committed()
     options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
     first = migrate(made, spec(), options)
     made.delete_offsets("big", [INV, FRESH])
     again = migrate(made, spec(), options, earlier=first)
     assert again.failed == ()
-    assert stands(made, "bill", INV) == 5
+    assert committed_offset(made, "bill", INV) == 5
     assert (
         resumed_differently(Receipt((first,)), prepare(made, spec(), options, FakeClock(), Receipt((first,))).plan)
         == []
     )
 
 
-def test_hand_back_of_nothing_says_so():
+def test_hand_back_without_target_offsets_is_refused():
     """A hand-back is refused if the target groups have no committed offset on the moved topics."""
-    made = whole()
+    made = fully_committed()
     receipt = migrate(made, spec("cat"), LEAVE)
     made.delete_offsets("bill", [INV, FRESH])
     made.commit("bill", CAT, 1)
@@ -406,13 +406,15 @@ def test_hand_back_of_nothing_says_so():
         hand_back(made, Receipt((receipt,)), FakeClock())
 
 
-def test_forward_keeps_where_the_old_group_stood():
+def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
     """A target that is ahead keeps its offset; guard and delete-offsets compare with the source group's own offset."""
-    made = whole()
+    made = fully_committed()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
-    assert stands(made, "bill", INV) == 9
+    assert committed_offset(made, "bill", INV) == 9
     assert look_at_watched(made, receipt).moved == ()
+    made.commit("bill", INV, 10)
+    made.commit("shop", CAT, 10)
     assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("big", INV, 7)
     (moved,) = look_at_watched(made, receipt).moved
@@ -420,9 +422,9 @@ def test_forward_keeps_where_the_old_group_stood():
     assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
 
 
-def test_a_hold_that_costs_offsets_is_a_warning():
+def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
     """A hold on a group that never had a member is a warning; without Read on the group it is refused."""
-    made = whole()
+    made = fully_committed()
 
     def check():
         return prepare(made, spec(), LEAVE, FakeClock(), hold=True).plan.checks[-1]
@@ -440,13 +442,13 @@ def test_rollback_after_delete_offsets_is_refused():
     first = migrate(made, spec(), LEAVE)
     receipt = Receipt((first,))
     plan = delete_source_offsets(made, receipt)
-    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda deed: None)
-    with pytest.raises(Refused, match="hand-back sets them again"):
+    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda execution: None)
+    with pytest.raises(Refused, match="run hand-back to set them again"):
         plan_rollback(made, receipt.with_execution(second))
 
 
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
-def test_rollback_sets_again_what_the_source_group_lost(lost):
+def test_rollback_restores_commits_that_the_source_group_lost(lost):
     """Commits that the source group lost are restored, metadata included, before the targets' offsets are deleted."""
     made = cluster()
     made.commit("big", INV, 5, metadata="where I was")
@@ -463,7 +465,7 @@ def test_rollback_sets_again_what_the_source_group_lost(lost):
     assert not made.all_committed("shop")
 
 
-def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members():
+def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
     """Lost offsets cannot be restored to a group with members: the rollback is refused and names the partitions."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
@@ -474,58 +476,58 @@ def test_rollback_is_refused_where_the_source_group_lost_offsets_and_has_members
     assert "big no longer has a committed offset for inv-0, and is Stable with 1 member" in refusal.reason
 
 
-def test_a_target_is_not_moved_back_where_the_source_groups_offset_is_not_in_place():
+def test_rollback_restores_the_target_only_after_the_source():
     """A target gets its earlier offset back only once the source group's lost offset is in place again."""
-    made = cluster(AnswersNothing)
-    assert isinstance(made, AnswersNothing)
+    made = cluster(LosesWrites)
+    assert isinstance(made, LosesWrites)
     made.commit("bill", INV, 9)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     receipt = Receipt((migrate(made, spec(), options),))
     made.delete_offsets("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
-    deed = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda deed: None)
-    assert {entry.change.group: str(entry.outcome) for entry in deed.entries} == {
+    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
+    assert {entry.change.group: str(entry.outcome) for entry in execution.entries} == {
         "big": "unknown",
         "bill": "not attempted",
         "shop": "not attempted",
     }
 
 
-def test_nothing_is_deleted_where_an_offset_that_is_set_first_is_not_in_place():
+def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
     """If restoring the source group's offset fails, the target keeps its own, and the rollback can be resumed."""
-    made = cluster(AnswersNothing)
-    assert isinstance(made, AnswersNothing)
+    made = cluster(LosesWrites)
+    assert isinstance(made, LosesWrites)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.delete_offsets("big", [INV])
     plan = plan_rollback(made, receipt)
     made.lost = True
-    deed = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda deed: None)
-    assert {entry.change.group: str(entry.outcome) for entry in deed.entries} == {
+    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
+    assert {entry.change.group: str(entry.outcome) for entry in execution.entries} == {
         "big": "unknown",
         "bill": "not attempted",
         "shop": "not attempted",
     }
-    assert stands(made, "bill", INV) == 5
+    assert committed_offset(made, "bill", INV) == 5
     made.lost = False
-    halfway = receipt.with_execution(deed)
+    halfway = receipt.with_execution(execution)
     again = halfway.begun(Verb.ROLLBACK, plan_rollback(made, halfway), FakeClock().now())
-    done = halfway.with_execution(write(made, made, again, lambda deed: None))
+    done = halfway.with_execution(write(made, made, again, lambda execution: None))
     assert done.is_done(Verb.ROLLBACK)
     assert len(done.executions) == 2
-    assert stands(made, "big", INV) == 5
+    assert committed_offset(made, "big", INV) == 5
 
 
-def test_hand_back_takes_partitions_that_had_no_commit_at_the_migration():
+def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
     """A partition that started without a commit is handed back at the target's committed offset."""
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)
     carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
-    assert stands(made, "big", FRESH) == 40
+    assert committed_offset(made, "big", FRESH) == 40
 
 
-class SomebodyElse(InMemoryCluster):
+class OtherWriter(InMemoryCluster):
     """A cluster on which another writer commits right after each write."""
 
     def alter_offsets(self, group, offsets):
@@ -534,9 +536,9 @@ class SomebodyElse(InMemoryCluster):
         return answers
 
 
-def test_somebody_elses_commit_is_reported_and_not_overwritten():
+def test_another_clients_commit_is_reported_and_not_overwritten():
     """An offset that is neither the earlier nor the written one is a conflict: there is no second attempt."""
-    made = SomebodyElse()
+    made = OtherWriter()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)
     made.commit("big", INV, 5)
@@ -544,17 +546,17 @@ def test_somebody_elses_commit_is_reported_and_not_overwritten():
     receipt = migrate(made, wanted, LEAVE)
     (entry,) = receipt.failed
     assert (entry.outcome, entry.attempts) == (Outcome.REFUSED, 1)
-    assert "another client has committed" in entry.error
+    assert "which another client committed" in entry.error
     assert made.committed("bill", [INV])[INV] == CommittedOffset(offset=7, leader_epoch=0)
 
 
-def test_talk_shows_names_as_they_are(capsys):
+def test_messages_show_group_names_unchanged(capsys):
     """Brackets in a group name are no markup, and a newline in it does not break the line."""
     console.talk("snapshot app[prod] a[/b] x\ny")
     assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
 
 
-class Asked(InMemoryCluster):
+class Recording(InMemoryCluster):
     """A cluster that records the names of the requests made to it."""
 
     def __init__(self) -> None:
@@ -575,8 +577,8 @@ def test_between_stop_and_write_nothing_is_read_twice():
 
     Log ends from before the stop are reused, unless a committed offset exceeds one.
     """
-    made = cluster(Asked)
-    assert isinstance(made, Asked)
+    made = cluster(Recording)
+    assert isinstance(made, Recording)
     made.commit("big", FRESH, 1)
     made.join("big", member("old", INV, CAT))
     clock = FakeClock()
@@ -594,14 +596,14 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.commit("big", CAT, 12)
     final = cut_over(made, shown, clock, leave)
     of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, group by group
-    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id"]
+    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id", "epoch_ends"]
     assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
 
 
 @pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: hand_back(made, receipt, FakeClock())])
-def test_an_offset_that_the_target_lost_refuses_both_ways_back(way_back):
+def test_an_expired_target_offset_refuses_both_ways_back(way_back):
     """A confirmed target offset that has expired refuses both ways back, because the group's progress is unknown."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrate_groups.errors import Refused
@@ -29,9 +31,9 @@ def cluster() -> InMemoryCluster:
     return made
 
 
-def migrate(made: InMemoryCluster, options: WriteOptions, *deeds) -> Prepared:
-    """Cut over while ``deeds`` happen, one each time the group is read; the last one makes the member leave."""
-    left = [*deeds, lambda: made.leave("big", "a")]
+def migrate(made: InMemoryCluster, options: WriteOptions, *events) -> Prepared:
+    """Cut over while ``events`` happen, one each time the group is read; the last one makes the member leave."""
+    left = [*events, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
     return cut_over(made, shown, clock)
@@ -46,15 +48,15 @@ def start(final: Prepared) -> int | None:
 NOW = WriteOptions(settle=0)
 
 
-def test_an_offset_that_an_unclean_election_has_left_beyond_the_end_is_refused():
+def test_an_offset_beyond_the_log_end_after_an_unclean_election_is_refused():
     """An offset that an unclean election left beyond the new leader's log end is refused."""
     made = cluster()
     made.commit("big", PARTITION, 20)
-    with pytest.raises(Refused, match="inv-0 at 20: the log ends at 10"):
+    with pytest.raises(Refused, match="inv-0 at 20: the log end offset is 10"):
         migrate(made, NOW, lambda: made.elect("inv", 0, 10))
 
 
-def test_an_election_that_loses_nothing_needed_is_no_obstacle():
+def test_an_offset_within_the_log_after_an_election_is_handed_over():
     """After an election the new leader's log end counts, and an offset within it is handed over."""
     made = cluster()
     made.commit("big", PARTITION, 8)
@@ -63,26 +65,68 @@ def test_an_election_that_loses_nothing_needed_is_no_obstacle():
     assert start(final) == 8
 
 
+@pytest.mark.parametrize(("records", "end"), [(30, 10), (10, 19)])
+def test_an_offset_above_the_end_of_a_log_that_has_grown_again_is_refused(records, end):
+    """An election cuts the log below the offset; other records follow, up to the offset or beyond: it is refused."""
+    made = cluster()
+    made.commit("big", PARTITION, 20)
+    made.elect("inv", 0, end)
+    made.produce("inv", 0, records)
+    with pytest.raises(Refused, match=f"in range: .* inv-0 at 20: from {end} on there are other records"):
+        migrate(made, NOW)
+
+
+def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_handed_over():
+    """The offset is above the end of its leader epoch because of a transaction marker: no record was replaced."""
+    made = cluster()
+    made.elect("inv", 0, 20)
+    made.transact("inv", 0, 0)
+    made.commit("big", PARTITION, 21)  # of leader epoch 0, as the last record that the group has read
+    assert start(migrate(made, NOW)) == 21
+
+
 END = WriteOptions(uncommitted="latest", settle=0)
 
 
-def test_an_end_moves_on_while_a_member_is_seen():
+def test_the_log_end_is_read_again_while_the_group_has_a_member():
     """While the group has a member the log end is read again, so records produced meanwhile are the source group's."""
     made = cluster()
     assert start(migrate(made, END, lambda: made.produce("inv", 0, 7), lambda: None, lambda: None)) == 27
 
 
-def test_an_end_above_an_open_transaction_does_not_count():
+def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
+    """While a group rebalances, a KIP-848 member that is subscribed to the topic may not have it: the end stays."""
+    made = cluster()
+    describe, states = made.describe_group, {"big": "Stable"}
+    monkeypatch.setattr(
+        made, "describe_group", lambda group: replace(found := describe(group), state=states.get(group, found.state))
+    )
+
+    def rebalance() -> None:
+        states["big"] = "Reconciling"
+        made.produce("inv", 0, 7)
+
+    def leave() -> None:
+        states.clear()
+        made.leave("big", "a")
+
+    assert start(migrate(made, END, lambda: None, rebalance, lambda: None, leave)) == 20
+
+
+def test_a_log_end_above_an_open_transaction_is_refused():
     """A log end above an open transaction is refused: neither group would be handed the transaction's records."""
     made = cluster()
     with (
         made.transaction("inv", 0, 5),
-        pytest.raises(Refused, match="and no transaction was open there: inv-0; --uncommitted earliest or leave"),
+        pytest.raises(
+            Refused,
+            match="with a member on the topic and no open transaction: inv-0; pass --uncommitted earliest or leave",
+        ),
     ):
         migrate(made, END, lambda: None, lambda: None)
 
 
-def test_an_end_counts_once_the_transaction_below_it_has_ended():
+def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
     """The end counts once a later reading finds the transaction ended and the one after that still finds the member."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
@@ -90,14 +134,14 @@ def test_an_end_counts_once_the_transaction_below_it_has_ended():
     assert start(migrate(made, END, lambda: transaction.__exit__(None, None, None), lambda: None)) == 26
 
 
-def test_an_end_from_before_a_transaction_began_counts():
+def test_a_log_end_from_before_a_transaction_counts():
     """The end from before an open transaction is kept, so the target group gets all records of the transaction."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20
 
 
-def test_ends_that_nobody_wants_are_not_asked_for(monkeypatch):
+def test_last_stable_offsets_are_read_only_for_uncommitted_latest(monkeypatch):
     """Without ``uncommitted=latest`` the last stable offsets are not requested during the wait."""
     made = cluster()
     monkeypatch.setattr(made, "last_stable_offsets", None)  # so that a request for them raises

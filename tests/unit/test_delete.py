@@ -1,69 +1,152 @@
-"""Deleting a group in memory: what is refused, and how the result is checked."""
+"""Deleting groups in memory: what is refused, how each result is checked, and what the command prints."""
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from migrate_groups.errors import GroupNotFound, NotAuthorized, PartlyApplied, Refused
-from migrate_groups.migration.delete import delete_group, what_would_go
+from migrate_groups.errors import ClusterUnavailable, GroupNotFound, NotAuthorized, PartlyApplied, Refused
+from migrate_groups.migration.delete import Deletion, delete_groups, what_would_go
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from tests.support.clock import FakeClock
+from tests.support.connected import PARTITION, Connected
 from tests.support.in_memory import InMemoryCluster
 
 MEMBER = Member(member_id="m", client_id="replayer", host="/127.0.0.1", subscription=frozenset({"t"}))
+SEVERAL = ("delete-group", "a", "b", "c", "--yes")
 
 
-def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
+class Agreeing:
+    """Callbacks that agree, after ``meanwhile``, and note what they are told."""
+
+    def __init__(self, meanwhile=lambda: None) -> None:
+        self.told: list[str] = []
+        self._meanwhile = meanwhile
+
+    def would_delete(self, groups) -> None:
+        self.told.append(f"would delete {', '.join(groups)}")
+
+    def agrees_to_delete(self, groups) -> bool:
+        self._meanwhile()
+        return True
+
+    def writing(self, told_by) -> None:
+        self.told.append(told_by)
+
+    def deleted(self, group) -> None:
+        self.told.append(f"deleted {group}")
+
+
+def cluster(kind: type[InMemoryCluster] = InMemoryCluster, *others: str) -> InMemoryCluster:
     made = kind()
     made.create_topic("t", 2)
     made.produce("t", 0, 10)
-    made.commit("replay", TopicPartition("t", 0), 3)
+    for group in ("replay", *others):
+        made.commit(group, TopicPartition("t", 0), 3)
     return made
 
 
-def test_what_goes_is_what_is_committed():
+def delete(made: InMemoryCluster, *groups: str) -> Deletion:
+    deletion = delete_groups(made, groups or ("replay",), FakeClock(), Agreeing())
+    deletion.check()
+    return deletion
+
+
+def test_the_preview_lists_only_partitions_with_a_committed_offset():
     """The preview lists only partitions with a committed offset."""
-    going = list(what_would_go(cluster(), "replay", FakeClock()).rows())
-    assert [(each.topic_partition, each.offset) for each in going] == [(TopicPartition("t", 0), 3)]
+    going = what_would_go(cluster(), ["replay"], FakeClock())["replay"]
+    assert [(each.topic_partition, each.offset) for each in going.rows()] == [(TopicPartition("t", 0), 3)]
 
 
-def test_a_group_that_is_in_use_or_no_consumer_group_is_refused():
+def test_a_group_with_members_and_a_connect_group_are_refused():
     """A group with members and a Connect group are refused; an unknown group is not found."""
     made = cluster()
     made.join("replay", MEMBER)
     made.join("connect-sink", MEMBER, protocol_type="connect")
     with pytest.raises(Refused, match=r"replayer at 127\.0\.0\.1.*nothing was deleted"):
-        what_would_go(made, "replay", FakeClock())
-    with pytest.raises(Refused, match="not a consumer group but classic connect"):
-        what_would_go(made, "connect-sink", FakeClock())
+        what_would_go(made, ["replay"], FakeClock())
+    with pytest.raises(Refused, match="not a consumer group: its type is classic connect"):
+        what_would_go(made, ["connect-sink"], FakeClock())
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
-        what_would_go(made, "repaly", FakeClock())
+        what_would_go(made, ["repaly"], FakeClock())
 
 
-def test_a_missing_permission_is_said_before_the_question():
+def test_each_group_that_cannot_be_deleted_is_named_and_none_is_deleted():
+    """All groups are checked before the first deletion: one error names each that can't be deleted, and why."""
+    made = cluster(InMemoryCluster, "live", "denied")
+    made.join("live", MEMBER)
+    made.deny(Resource(ResourceType.GROUP, "denied"), Operation.DELETE)
+    with pytest.raises(Refused) as refused:
+        delete(made, "replay", "live", "none", "denied")
+    for said in ("'live' is Stable with 1 member", "'none' does not exist", "lacks Delete on Group 'denied'"):
+        assert said in str(refused.value)
+    assert str(refused.value).endswith("; nothing was deleted")
+    assert all(made.describe_group(group).exists for group in ("replay", "live", "denied"))
+
+
+def test_a_missing_permission_is_reported_before_the_deletion():
     """A missing Delete permission is reported before anything is deleted."""
     made = cluster()
     made.deny(Resource(ResourceType.GROUP, "replay"), Operation.DELETE)
     with pytest.raises(NotAuthorized, match="lacks Delete on Group 'replay'"):
-        what_would_go(made, "replay", FakeClock())
+        what_would_go(made, ["replay"], FakeClock())
 
 
-def test_the_coordinator_has_the_last_word():
-    """If a member has joined since the preview, Kafka refuses the deletion: exit 3."""
-    made = cluster()
-    made.join("replay", MEMBER)
+def test_a_member_that_joins_during_the_question_prevents_the_deletion():
+    """The groups are checked again after the question."""
+    made = cluster(InMemoryCluster, "other")
+    with pytest.raises(Refused, match=r"'replay' is Stable with 1 member.*nothing was deleted"):
+        delete_groups(made, ["other", "replay"], FakeClock(), Agreeing(meanwhile=lambda: made.join("replay", MEMBER)))
+    assert made.describe_group("other").exists
+
+
+class Refusing(InMemoryCluster):
+    """A member joins each group of ``late`` right before its deletion."""
+
+    late: tuple[str, ...] = ("replay",)
+
+    def delete_group(self, group):
+        if group in self.late:
+            self.join(group, MEMBER)
+        return super().delete_group(group)
+
+
+def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
+    """If a member has joined since the checks, Kafka refuses the deletion: exit 3, because nothing is deleted."""
+    made = cluster(Refusing)
     with pytest.raises(Refused, match="NON_EMPTY_GROUP"):
-        delete_group(made, "replay")
+        delete(made)
     assert made.describe_group("replay").exists
 
 
-def test_silence_is_looked_after():
+def test_a_failure_of_one_group_does_not_stop_the_others():
+    """The other groups are deleted and reported, and the error counts them and names the one that failed: exit 4."""
+    made, events = cluster(Refusing, "a", "b"), Agreeing()
+    deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
+    assert deletion.deleted == ("a", "b")
+    assert [told for told in events.told if told.startswith("deleted ")] == ["deleted a", "deleted b"]
+    with pytest.raises(PartlyApplied, match=r"^2 of 3 groups deleted; group 'replay' was not deleted: NON_EMPTY"):
+        deletion.check()
+
+
+def test_all_groups_refused_is_exit_3():
+    """If the coordinators refuse every group, nothing is deleted, and the error names each group."""
+
+    class RefusingAll(Refusing):
+        late = ("replay", "a")
+
+    with pytest.raises(Refused, match=r"'a' was not deleted.*'replay' was not deleted"):
+        delete(cluster(RefusingAll, "a"), "a", "replay")
+
+
+def test_a_group_is_read_again_after_a_time_out_of_its_deletion():
     """After a time-out the group is read again, and its existence decides between success and failure."""
 
-    class Silent(InMemoryCluster):
+    class TimesOut(InMemoryCluster):
         deletes = True
 
         def delete_group(self, group):
@@ -71,16 +154,91 @@ def test_silence_is_looked_after():
                 super().delete_group(group)
             return WriteAnswer(answer=Answer.UNKNOWN, error="timed out")
 
-    delete_group(cluster(Silent), "replay")
-    made = cluster(Silent)
-    assert isinstance(made, Silent)
+    delete(cluster(TimesOut))
+    made = cluster(TimesOut)
+    assert isinstance(made, TimesOut)
     made.deletes = False
-    with pytest.raises(PartlyApplied, match=r"still there, or again \(timed out\)"):
-        delete_group(made, "replay")
+    with pytest.raises(PartlyApplied, match=r"still exists \(timed out\)"):
+        delete(made)
 
 
-def test_a_group_that_somebody_else_has_deleted_is_gone():
-    """Deleting a group that is deleted already is no error."""
-    made = cluster()
-    made.delete_group("replay")
-    delete_group(made, "replay")
+def test_a_group_that_cannot_be_read_after_its_deletion_is_unknown():
+    """If the coordinator does not answer after the deletion, the group may be deleted: exit 4."""
+
+    class Unavailable(InMemoryCluster):
+        lost = False
+
+        def delete_group(self, group):
+            self.lost = True
+            return super().delete_group(group)
+
+        def describe_group(self, group):
+            if self.lost:
+                raise ClusterUnavailable("no answer")
+            return super().describe_group(group)
+
+    with pytest.raises(PartlyApplied, match="'replay' may be deleted; it can't be described: no answer"):
+        delete(cluster(Unavailable))
+
+
+def test_a_group_that_is_deleted_meanwhile_is_no_error():
+    """If another client deletes the group after the checks, the result is as wanted."""
+
+    class DeletedMeanwhile(InMemoryCluster):
+        def delete_group(self, group):
+            super().delete_group(group)
+            return super().delete_group(group)
+
+    assert delete(cluster(DeletedMeanwhile)).deleted == ("replay",)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    made = Connected(tmp_path, monkeypatch)
+    for group in ("a", "b", "c"):
+        made.cluster.commit(group, PARTITION, 3)
+    return made
+
+
+def test_the_command_deletes_several_groups(cli):
+    """One command shows the offsets of all groups, then deletes them; the snapshot that it names restores them."""
+    done = cli(*SEVERAL[:-1], "--dry-run")
+    assert [line for line in done.stdout.splitlines() if line.startswith("group ")] == ["group a", "group b", "group c"]
+    (snapshot,) = (line.split("migrate-groups ")[1] for line in done.stderr.splitlines() if "to keep them" in line)
+    cli(*shlex.split(snapshot))
+    assert cli(*SEVERAL).stdout.endswith("deleted: a\ndeleted: b\ndeleted: c\n")
+    assert [cli.offset(group) for group in ("a", "b", "c")] == [None, None, None]
+    cli("apply", "kept.csv", "--restore", "--settle", "0s", "--guard", "0s", "--vanished", "restore", "--yes")
+    assert [cli.offset(group) for group in ("a", "b", "c")] == [3, 3, 3]
+
+
+def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch):
+    """The line of an interrupt names the groups that are deleted, and the one that may be."""
+    delete_group, asked = cli.cluster.delete_group, []
+
+    def interrupted_at_the_second(group):
+        asked.append(group)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return delete_group(group)
+
+    monkeypatch.setattr(cli.cluster, "delete_group", interrupted_at_the_second)
+    assert cli(*SEVERAL, code=130).stderr.endswith(
+        "interrupted; deleted: a; group b may be deleted: migrate-groups describe b tells\n"
+    )
+    assert [cli.offset(group) for group in ("a", "b", "c")] == [None, 3, 3]
+
+
+def test_one_question_for_several_groups(cli, monkeypatch):
+    """The question counts and names the groups; the answer no deletes none of them."""
+    asked: list[str] = []
+    monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
+    monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
+    assert "the answer was no; nothing was deleted" in cli.fails(*SEVERAL[:-1], code=3)
+    assert asked == ["Delete 3 groups (a, b, c)?"]
+    assert cli.offset("a") == 3
+
+
+def test_a_group_that_is_named_twice_is_deleted_once(cli):
+    """A group that is named twice is one group."""
+    assert cli("delete-group", "a", "a", "--yes").stdout.count("deleted: a\n") == 1

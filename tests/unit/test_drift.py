@@ -42,9 +42,9 @@ class Approved:
 
 
 @pytest.mark.parametrize(
-    ("start", "reasons"), [(4, []), (5, ["4 is below the log start offset 5: 1 record gone"])], ids=["at", "below"]
+    ("start", "reasons"), [(4, []), (5, ["4 is below the log start offset 5: 1 record deleted"])], ids=["at", "below"]
 )
-def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
+def test_a_log_start_offset_above_the_planned_offset_makes_a_plan_stale(start, reasons):
     """A planned offset at the log start offset is in the log; one below it is not."""
     approved = Approved(4)
     approved.cluster.delete_records("t", 0, start)
@@ -52,32 +52,32 @@ def test_a_log_that_starts_beyond_the_offset_makes_a_plan_stale(start, reasons):
 
 
 @pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log end offset 7"])], ids=["at", "beyond"])
-def test_a_log_that_ends_before_the_offset_makes_a_plan_stale(end, reasons):
+def test_a_log_end_offset_below_the_planned_offset_makes_a_plan_stale(end, reasons):
     """After an unclean election a planned offset may be at the log end offset, but not beyond it."""
     approved = Approved(8)
     approved.cluster.elect("t", 0, end)
     assert approved.reasons() == reasons
 
 
-def test_what_is_not_written_is_not_out_of_range():
+def test_an_offset_that_is_in_place_already_is_never_out_of_range():
     """A target that already has the offset is not written, so the log start does not make it stale."""
     approved = Approved(4, before=4)
     approved.cluster.delete_records("t", 0, 6)
     assert approved.reasons() == []
 
 
-@pytest.mark.parametrize(("before", "was"), [(None, "nothing"), (3, "3")])
+@pytest.mark.parametrize(("before", "was"), [(None, "no offset"), (3, "3")])
 def test_a_target_that_moved_is_named_with_both_offsets(before, was):
     """The reason has the target's offset in the plan and its present one."""
     approved = Approved(4, before=before)
     approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
-    assert approved.reasons() == [f"target {was} → 6"]
+    assert approved.reasons() == [f"target group: {was} → 6"]
 
 
-def test_a_source_that_moved_is_named_with_both_offsets_and_beside_other_reasons():
+def test_a_source_that_moved_is_named_beside_other_reasons():
     """Every reason of a partition is named: the deleted records and the moved source group."""
     approved = Approved(4)
     assert approved.reasons() == []
     approved.cluster.commit("old", FIRST, 7)
     approved.cluster.delete_records("t", 0, 5)
-    assert approved.reasons() == ["4 is below the log start offset 5: 1 record gone", "source old 4 → 7"]
+    assert approved.reasons() == ["4 is below the log start offset 5: 1 record deleted", "source group old: 4 → 7"]

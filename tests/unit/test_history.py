@@ -10,12 +10,13 @@ from datetime import timedelta
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from migrate_groups.cli.documents import print_document
 from migrate_groups.files.runs import log_ends_parquet
-from migrate_groups.migration.reading.log_ends import log_ends
+from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import history as shown
 from migrate_groups.snapshots.times import milliseconds_of
-from migrate_groups.spark.offsets_topic.audit_job import Evidence
+from migrate_groups.spark.offsets_topic.evidence import Evidence
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from tests.support.in_memory import InMemoryCluster
 from tests.support.reconciliations import moments
@@ -41,42 +42,43 @@ def on_a_terminal(found: History) -> str:
 
 def test_every_view_says_what_compaction_hides():
     """Every view says how much of the log was compacted away; without compaction no view mentions it."""
-    gone = "Compaction has taken 40 of the log's 100 offsets"
+    gone = "Compaction has removed 40 of the 100 offsets of the log"
     whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
     assert gone in " ".join(on_a_terminal(FOUND).split())
     assert gone in " ".join(shown.page(FOUND).replace("&#39;", "'").split())
     assert "Compaction" not in on_a_terminal(whole) + shown.page(whole)
 
 
-def test_groups_and_their_figures():
+def test_the_table_has_one_line_per_group():
     """A group is one line, an unknown figure is a dash, and groups that are not shown are counted."""
     lines = on_a_terminal(FOUND).splitlines()
     times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
     assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
     assert lines[2].split()[0] == "[idle]"
     assert lines[2].split()[-3:] == ["-", "-", "40"]
-    assert lines[3] == "… and 1 group more"
+    assert lines[3] == "… and 1 more group"
 
 
 def test_the_page_has_a_curve_for_each_group_and_topic():
     """Each group and topic has a curve, with its name escaped."""
     page = shown.page(replace(FOUND, groups=(BILLING._replace(group="<b>"),)))
     assert page.count("<figure>") == 2
-    assert 'aria-label="Lag at 3 moments: 5,000 at first, 5,000 at most, 12 at last"' in page
+    assert 'aria-label="Lag at 3 moments: first 5,000, highest 5,000, last 12"' in page
     assert "<code>&lt;b&gt;</code>" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_the_document_is_json():
+def test_the_document_is_json(capsysbinary):
     """The JSON document has a schema with its version, and times in UTC."""
-    document = json.loads(json.dumps(shown.document(FOUND)))
+    print_document(shown.document(FOUND))
+    document = json.loads(capsysbinary.readouterr().out)
     assert (document["schema"], document["schema_version"]) == ("migrate-groups/history", 1)
     assert document["groups"][0]["first_commit_at"] == "2026-11-20T12:00:00Z"
     assert document["groups"][1]["last_lag"] is None
     assert len(document["timeline"]) == 5
 
 
-def test_ends_of_logs_in_the_past(tmp_path):
+def test_log_end_offsets_at_times_in_the_past(tmp_path):
     """The end at a time is the offset of the first record at or after it; null before the log start.
 
     Partitions without a leader and deleted topics are left out.
@@ -91,7 +93,9 @@ def test_ends_of_logs_in_the_past(tmp_path):
     asked = [NOON + timedelta(hours=hours) for hours in (1, 2, 2.5, 9)]
     told = []
     partitions = [*(TopicPartition("t", number) for number in (0, 1, 2, 3)), TopicPartition("gone", 0)]
-    found = list(log_ends(made, partitions, asked, lambda done, total: told.append((done, total))))
+    last = current_log_ends(made)
+    made.produce("t", 0, 5, timestamp=milliseconds_of(NOON + timedelta(hours=8)))
+    found = list(log_ends(made, partitions, asked, last, lambda done, total: told.append((done, total))))
     ends = {number: [end.log_end_offset for end in found if end.partition == number] for number in (0, 1, 2, 3)}
     assert ends == {0: [0, 10, 20, 30], 1: [None, None, 20, 30], 2: [0, 0, 0, 0], 3: []}
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]

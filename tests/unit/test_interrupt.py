@@ -15,20 +15,23 @@ import typer
 from migrate_groups.cli import person
 from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import carry_out
-from migrate_groups.migration.hand_over import apply
+from migrate_groups.migration.hand_over import apply, cut_over
 from migrate_groups.show import terminal
 from tests.support.cli import Cli, running
 from tests.support.connected import APPLY, MIGRATE, Connected
 
 NOTHING = "interrupted; nothing was written to the cluster\n"
-WRITTEN = "interrupted; receipt.json says what was written; the same command goes on\n"
+WRITTEN = (
+    "interrupted; all offsets are written and confirmed; "
+    "receipt.json lists what was written: run the same command again to resume\n"
+)
 
 
 def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-def last_word(cli: Connected, *command: str) -> str:
+def last_line(cli: Connected, *command: str) -> str:
     """Run a command that is interrupted, and return the last line of its stderr."""
     return cli(*command, code=130).stderr.splitlines(keepends=True)[-1]
 
@@ -46,32 +49,40 @@ def cli(tmp_path, monkeypatch) -> Connected:
         (terminal, "execution", WRITTEN, 5),
     ],
 )
-def test_what_is_said_rests_on_whether_a_write_had_begun(cli, monkeypatch, module, name, said, offset):
+def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, module, name, said, offset):
     """Before the write, nothing was written; during the guard, and while the result is shown, the receipt is named."""
     monkeypatch.setattr(module, name, interrupt)
-    assert last_word(cli, *APPLY) == said
+    assert last_line(cli, *APPLY) == said
     assert cli.offset("new") == offset
 
 
+def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypatch):
+    """Ctrl-C while the old group is to stop says that nothing was written, and that its applications may go on."""
+    monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupt)
+    assert last_line(cli, *MIGRATE) == (
+        "interrupted; nothing was written to the cluster; the old applications may go on, or start again\n"
+    )
+
+
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
-def test_while_clients_are_closed(cli, command):
+def test_interrupt_while_clients_are_closed(cli, command):
     """While the clients are closed the write is over: the line names the receipt, and the same command resumes."""
     cli.at_the_close = interrupt
-    said = last_word(cli, *command)
-    assert said.endswith("receipt.json says what was written; the same command goes on\n")
+    said = last_line(cli, *command)
+    assert said.endswith("receipt.json lists what was written: run the same command again to resume\n")
     assert cli.offset("new") == 5
     cli.at_the_close = lambda: None
     cli(*command)
 
 
-def test_a_second_one(cli, monkeypatch):
+def test_a_second_interrupt(cli, monkeypatch):
     """A second Ctrl-C, while the first one has the clients closed, ends with the same line."""
     monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
-    assert last_word(cli, *APPLY) == WRITTEN
+    assert last_line(cli, *APPLY) == WRITTEN
 
 
-def test_while_a_hold_is_released(cli, monkeypatch):
+def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
     """While a hold is released the write is over, so the line names the receipt."""
     held = cli.cluster.held
 
@@ -82,28 +93,37 @@ def test_while_a_hold_is_released(cli, monkeypatch):
         interrupt()
 
     monkeypatch.setattr(cli.cluster, "held", held_until_interrupted)
-    assert "receipt.json says what was written" in last_word(cli, *MIGRATE, "--hold")
+    assert "receipt.json lists what was written" in last_line(cli, *MIGRATE, "--hold")
     assert cli.offset("new") == 5
 
 
-def test_a_way_back_names_the_receipt(cli, monkeypatch):
+def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
     """An interrupted rollback names the receipt of the run, which records what it wrote."""
     cli(*APPLY)
     monkeypatch.setattr(terminal, "execution", interrupt)
-    said = last_word(cli, "rollback", "receipt.json", "--yes")
-    assert said == "interrupted; receipt.json says what was written; the same command goes on\n"
+    said = last_line(cli, "rollback", "receipt.json", "--yes")
+    assert said == WRITTEN
     assert cli.offset("new") is None
 
 
-def test_an_earlier_command_in_this_process_is_none_of_this_one(cli, monkeypatch):
+def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeypatch):
     """The line tells of the interrupted command, not of an earlier one in the same process."""
     cli(*APPLY)
     monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
-    assert last_word(cli, *APPLY) == NOTHING
+    assert last_line(cli, *APPLY) == NOTHING
 
 
-@pytest.mark.parametrize("command", [(*APPLY[:-3], *APPLY[-2:]), MIGRATE[:-1], ("delete", "old")])
-def test_at_the_question(cli, monkeypatch, command):
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*APPLY[:-3], *APPLY[-2:]),
+        MIGRATE[:-1],
+        ("delete-group", "old"),
+        ("delete-offsets", "--group", "old", "--topic", "t"),
+        ("apply", "--group", "old", "--to-group", "new"),
+    ],
+)
+def test_interrupt_at_a_question(cli, monkeypatch, command):
     """Ctrl-C and Ctrl-D at a question are an interrupt: one line below the question, and exit 130."""
 
     def abort(*_, **__):
@@ -117,15 +137,15 @@ def test_at_the_question(cli, monkeypatch, command):
     assert cli.offset("old") == 5
 
 
-def test_while_a_group_is_deleted(cli, monkeypatch):
+def test_interrupt_while_a_group_is_deleted(cli, monkeypatch):
     """A deletion has no receipt: the line says that the group may be deleted, and which command shows it."""
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
-    assert last_word(cli, "delete", "old", "--yes") == (
-        "interrupted; group old may be gone: migrate-groups describe old tells\n"
+    assert last_line(cli, "delete-group", "old", "--yes") == (
+        "interrupted; group old may be deleted: migrate-groups describe old tells\n"
     )
 
 
-def test_while_the_commands_are_imported(cli, monkeypatch):
+def test_interrupt_while_the_commands_are_imported(cli, monkeypatch):
     """An interrupt during the imports is one line, too, and no traceback."""
 
     class Interrupting:
@@ -135,17 +155,17 @@ def test_while_the_commands_are_imported(cli, monkeypatch):
 
     monkeypatch.delitem(sys.modules, "migrate_groups.cli.registry", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    assert last_word(cli, "--version") == NOTHING
+    assert last_line(cli, "--version") == NOTHING
 
 
-def test_the_entry_imports_nothing_slow():
+def test_the_entry_module_imports_nothing_slow():
     """Slow packages are not imported by the entry module, but later, where Ctrl-C is caught."""
     code = "import sys, migrate_groups.cli.app; sys.exit(bool({'typer', 'rich', 'msgspec'} & {*sys.modules}))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.fixture
-def silent():
+def silent_listener():
     """A listener that accepts a connection and never answers: its address, and a function that awaits a connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
@@ -153,9 +173,9 @@ def silent():
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_a_broker_is_silent(tmp_path, silent, how):
+def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_listener, how):
     """SIGINT, SIGTERM and SIGHUP each end a waiting command with one line and exit 130."""
-    address, accept = silent
+    address, accept = silent_listener
     with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
         connection, _ = accept()
         with connection:
@@ -164,7 +184,7 @@ def test_a_signal_while_a_broker_is_silent(tmp_path, silent, how):
     assert (process.returncode, err) == (130, NOTHING)
 
 
-def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
+def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch):
     """A second signal, as `timeout` sends, does not interrupt the closing that the first one started."""
     released = []
 
@@ -175,11 +195,11 @@ def test_a_stop_that_is_sent_twice_is_one(cli, monkeypatch):
 
     cli.at_the_close = stopped_again
     monkeypatch.setattr(carry_out, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
-    assert last_word(cli, *APPLY) == WRITTEN
+    assert last_line(cli, *APPLY) == WRITTEN
     assert released
 
 
-def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
+def test_a_sighup_that_nohup_ignores_stays_ignored(cli, monkeypatch):
     """A SIGHUP that nohup has set to be ignored stays ignored."""
     raised = []
 
@@ -198,7 +218,7 @@ def test_what_nohup_has_ignored_stays_so(cli, monkeypatch):
     assert cli.offset("new") == 5
 
 
-def test_an_interrupt_is_put_off_while_a_jvm_starts():
+def test_an_interrupt_is_deferred_while_a_jvm_starts():
     """An interrupt is raised after the protected block; a signal that is ignored stays ignored."""
     done, before = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kafka-behaviour.md").read_text()
 
 
-def test_every_test_that_is_named_exists():
+def test_every_test_that_the_page_names_exists():
     """Each `file::test` on the page is a function in that file, so that a reader can repeat the measurement."""
     named = re.findall(r"`(\w+/\w+\.py)::(test_\w+)`", PAGE)
     assert named

@@ -39,20 +39,37 @@ async def request(_: Client) -> str:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_request_is_sent_again_while_brokers_restart(error):
+def test_a_request_is_retried_while_brokers_restart(error):
     """A request is retried if the broker is unknown or unreachable, or is no longer the coordinator."""
     assert Scripted(error, error, "answer", timeout=20).run(request, doing="asking") == "answer"
 
 
-def test_what_will_not_mend_is_not_tried_again():
+def test_an_authorization_error_is_not_retried():
     """An authorization error is raised at once."""
     connection = Scripted(kafka_errors.GroupAuthorizationFailedError("g"), "answer", timeout=20)
     with pytest.raises(ClusterUnavailable, match="lacks Describe on Group 'g'"):
         connection.run(request, doing="asking", needs="Describe on Group 'g'")
 
 
-def test_the_last_attempt_had_time_to_find_out_what_is_wrong():
+def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
     """Attempts end before the time-out, so that the error has the last attempt's reason."""
     connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
-    with pytest.raises(ClusterUnavailable, match=r"did not answer while asking: .*t-0"):
+    with pytest.raises(ClusterUnavailable, match=r"answered NOT_LEADER_FOR_PARTITION \(t-0\) while asking"):
         connection.run(request, doing="asking")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (kafka_errors.InvalidGroupIdError(), "a broker answered INVALID_GROUP_ID while asking: check the brokers"),
+        (
+            kafka_errors.KafkaTimeoutError("no answer"),
+            r"the cluster did not answer while asking \(.*no answer\): check",
+        ),
+    ],
+    ids=["answer", "no answer"],
+)
+def test_an_answer_of_a_broker_is_no_silence(error, message):
+    """An error that a broker answered is named by Kafka's name; only without an answer the cluster did not answer."""
+    with pytest.raises(ClusterUnavailable, match=f"^{message}"):
+        Scripted(error, timeout=0.1).run(request, doing="asking")

@@ -74,7 +74,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 7])
-def test_an_end_stands_while_nobody_else_leads(epoch):
+def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
     """Under the same leader a known end is reused: only the start is requested, whatever was produced since."""
     cluster = Cluster(epoch)
     assert cluster.bounds() == LogRange(start=0, end=20)
@@ -84,7 +84,7 @@ def test_an_end_stands_while_nobody_else_leads(epoch):
     assert cluster.asked == ["start"]
 
 
-def test_an_end_that_this_reader_has_not_read_is_asked_for():
+def test_a_log_end_that_this_reader_has_not_read_is_requested():
     """A log end that the leader has not reported to this reader is requested."""
     cluster = Cluster()
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
@@ -93,7 +93,7 @@ def test_an_end_that_this_reader_has_not_read_is_asked_for():
 
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
-def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
+def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
     """A new leader may have truncated the log, so its end is requested; without epochs, the leader's id is compared."""
     cluster = Cluster(min(epoch, 0))
     cluster.bounds()
@@ -105,7 +105,7 @@ def test_another_leader_is_asked_for_the_end_anew(epoch, leader):
     assert cluster.asked == ["start"]
 
 
-def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_after_it():
+def test_a_log_end_from_before_an_election_does_not_count():
     """An end from before an election does not count, also if the new leader's end was read since."""
     cluster = Cluster()
     cluster.bounds()
@@ -115,7 +115,7 @@ def test_an_end_from_before_an_election_does_not_stand_since_another_was_read_af
     assert cluster.bounds(ends=20) == LogRange(start=0, end=10)
 
 
-def test_a_leader_of_another_epoch_says_so():
+def test_a_fenced_leader_epoch_has_metadata_and_log_end_read_again():
     """A leader that fences the known epoch has the metadata and the end read again."""
     cluster = Cluster()
     cluster.bounds()
@@ -124,7 +124,7 @@ def test_a_leader_of_another_epoch_says_so():
     assert cluster.asked == ["start", "FENCED_LEADER_EPOCH", "metadata", "start", "end"]
 
 
-def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
+def test_unknown_leader_epoch_is_retried():
     """UNKNOWN_LEADER_EPOCH is retried, because another broker's metadata may be ahead of the leader."""
     cluster = Cluster(1)
     cluster.epoch, cluster.end = 0, 10
@@ -132,7 +132,7 @@ def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again():
     assert "UNKNOWN_LEADER_EPOCH" in cluster.asked
 
 
-def test_last_stable_offsets_prove_no_end():
+def test_a_last_stable_offset_does_not_confirm_an_earlier_log_end():
     """A last stable offset read after an election does not make an end from before it count."""
     cluster = Cluster()
     cluster.bounds()

@@ -12,19 +12,19 @@ from migrate_groups.kafka import private
 PACKAGE = Path(private.__file__).parents[1]
 
 
-def test_this_version_has_all_of_them():
+def test_the_installed_version_has_every_private_part():
     """The installed version has every private part that is used."""
     assert private.lacking() == []
 
 
-def test_what_a_version_lacks_is_named_with_its_reason():
+def test_a_missing_private_part_is_named_with_its_reason():
     """A missing part is named with the reason it is used, for the person who raises the upper bound of the version."""
     assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
         "KafkaAdminClient._gone: it did something"
     ]
 
 
-def test_they_are_used_in_one_module():
+def test_private_parts_are_used_in_one_module_only():
     """No other module of the package uses one of these names."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {

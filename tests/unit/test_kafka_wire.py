@@ -23,7 +23,7 @@ FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPart
 
 @pytest.mark.parametrize("isolation", [0, 1])
 @pytest.mark.parametrize("version", range(4, 6))
-def test_log_offsets_are_asked_for_as_kafka_python_does(version, isolation):
+def test_list_offsets_request_equals_kafka_pythons(version, isolation):
     """ListOffsets has the same bytes in each supported version and isolation level, with the known leader epoch."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     own = {
@@ -40,7 +40,7 @@ def test_log_offsets_are_asked_for_as_kafka_python_does(version, isolation):
 
 
 @pytest.mark.parametrize("version", range(6, 8))
-def test_offsets_are_committed_as_kafka_python_does(version):
+def test_offset_commit_request_equals_kafka_pythons(version):
     """OffsetCommit has the same bytes in each supported version, and its errors are returned by partition."""
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition
@@ -132,6 +132,6 @@ NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
 )
 def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
     """A consumer whose bytes cannot be decoded is refused: it may hold any topic. Other protocols are not decoded."""
-    with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*; stop it"):
+    with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*: stop this member"):
         wire.classic_group(described(metadata, assignment))
     assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1

@@ -35,8 +35,9 @@ ROOMS = [
 APART = {"spark", "sandbox"}
 # Programs that other processes run; and Spark's session, because its JVM takes its address only from the environment.
 PROGRAMS = {"kafka.second_client_process", "sandbox.keeper", "spark.session"}
-# The machine's clock, which callers pass in.
-CLOCK = {"api.system_clock"}
+# The machine's clock, which callers pass in; and that of tokens, whose times a token server and a broker compare with
+# theirs.
+CLOCK = {"api.system_clock", "kafka.credentials.oauth"}
 # What the library leaves to its caller: printing, exiting, reading the environment or the clock.
 CALLERS = {
     *("print", "input", "exit", "quit", "sys.exit", "os._exit"),
@@ -89,7 +90,7 @@ def files_of(module: str, tree: ast.Module) -> set[str]:
     return {found for name in names for found in (name, name.rpartition(".")[0]) if found in modules()} - {module}
 
 
-def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     """Return the sets of nodes that can be reached from one another."""
     reached = {node: set(others) for node, others in graph.items()}
     for through in graph:
@@ -103,7 +104,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     }
 
 
-def callers_business(module: str, tree: ast.Module) -> set[str]:
+def calls_left_to_the_caller(module: str, tree: ast.Module) -> set[str]:
     """Return the names of `CALLERS` that a module uses, under whatever alias it imported them."""
     bound = {name: name for name in vars(builtins)} | dict(imported(module, tree))
     used = {bound[node.id] for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in bound}
@@ -121,7 +122,7 @@ def test_imports_point_downwards():
     assert {module.partition(".")[0] for module in found} == set(ROOMS)
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_there_are_no_circular_imports():
     """Neither modules nor folders import one another in a circle, also not inside functions.
 
     Imports between a folder and its subfolders do not count; a module that is in no folder counts as one.
@@ -133,9 +134,9 @@ def test_no_module_imports_itself_by_way_of_others():
         theirs = {other.rpartition(".")[0] or other for other in others}
         nested = {other for other in theirs if f"{own}.".startswith(f"{other}.") or f"{other}.".startswith(f"{own}.")}
         folders.setdefault(own, set()).update(theirs - nested)
-    assert circles(files) == set()
-    assert circles(folders) == set()
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
+    assert cycles(files) == set()
+    assert cycles(folders) == set()
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
 
 
 @pytest.mark.parametrize(
@@ -151,13 +152,13 @@ def test_no_module_imports_itself_by_way_of_others():
         "def later():\n    from migrate_groups.cli import app",
     ],
 )
-def test_an_import_from_above_is_seen_however_it_is_written(line):
+def test_every_form_of_an_upward_import_is_detected(line):
     """An import is seen whether absolute or relative, of a module or of a name, or inside a function."""
     assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
 
-def test_no_function_takes_too_much_at_once():
+def test_no_function_has_too_many_parameters():
     """A function has at most eight parameters; commands are excepted, because their parameters are the options."""
     crowded = {
         f"{module}.{node.name}": len(names)
@@ -186,7 +187,7 @@ def test_help_loads_nothing_slow():
 
 def test_only_the_command_line_prints_exits_or_reads_the_environment():
     """The library never prints, exits, or reads the clock or the environment on its own."""
-    found = {module: callers_business(module, tree) for module, tree in modules().items()}
+    found = {module: calls_left_to_the_caller(module, tree) for module, tree in modules().items()}
     library = {module for module in found if module.partition(".")[0] not in ("cli", "demo")} - PROGRAMS - CLOCK
     assert {module: found[module] for module in library if found[module]} == {}
     assert {module for module in PROGRAMS | CLOCK if not found.get(module)} == set(), "exempt without a need"
@@ -210,12 +211,12 @@ def test_only_the_command_line_prints_exits_or_reads_the_environment():
         ("# print(1), os.environ\n'sys.exit'\nfootprint = 1\nself.time.time()", None),
     ],
 )
-def test_what_is_the_callers_is_seen_under_any_name(source, used):
+def test_forbidden_calls_are_detected_under_any_alias(source, used):
     """Calls and attributes count under any import alias; comments, strings and other names do not count."""
-    assert callers_business("planning.plan", ast.parse(source)) == ({used} if used else set())
+    assert calls_left_to_the_caller("planning.plan", ast.parse(source)) == ({used} if used else set())
 
 
-def test_every_test_says_what_behaviour_it_states():
+def test_every_test_has_a_docstring():
     """Each test has a docstring."""
     tests = [
         (path.name, node)

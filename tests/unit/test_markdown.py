@@ -42,7 +42,7 @@ TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
 
 @given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)
 @example(group="<b>&amp;</b>", source="`` `", reason="<img src=x> [a](b) **c**", cluster_id="a|b\\")
-def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reason, cluster_id):
+def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, cluster_id):
     """Any group name is shown as code in one cell, reasons are plain text, and no HTML element is added."""
     checks = (check(Verdict.WARN, reason=f"({reason})"),)
     page = Page(markdown.plan(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
@@ -58,7 +58,7 @@ def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, source, reaso
 
 
 @given(reason=TEXT, name=NAME)
-def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
+def test_no_text_becomes_a_mention_or_a_reference(reason, name):
     """Outside of code, no @ or # precedes a letter or digit and no link begins, because GitHub would act on them."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
     text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
@@ -68,7 +68,7 @@ def test_nobody_is_mentioned_and_nothing_is_referred_to(reason, name):
     assert r"www\.a.b https\://a.b" in text
 
 
-def test_a_person_reads_first_what_matters():
+def test_counts_and_verdict_come_first():
     """Partition counts and verdict come first, then groups and failed checks, then all checks, then each group."""
     changes = [
         *(change(number, group="billing", before=number or None) for number in (0, 5, 7)),
@@ -83,7 +83,7 @@ def test_a_person_reads_first_what_matters():
     assert text.splitlines()[:3] == [
         "### Consumer groups: 4 partitions (2 create, 1 move, 1 unchanged)",
         "",
-        "**pending**: no check refuses; what is pending must hold at the write. Cluster `cluster-1`.",
+        "**pending**: no check refuses; the pending checks must pass at the write. Cluster `cluster-1`.",
     ]
     assert page.tables[0][1:] == [
         ["old", "billing", "1", "1", "1", "0", "1"],
@@ -117,7 +117,7 @@ def test_a_person_reads_first_what_matters():
         (Verdict.REFUSE, "refused: nothing can be written"),
     ],
 )
-def test_the_verdict_is_said_in_words(verdict, meaning):
+def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
     """The worst verdict comes first, with its meaning."""
     assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
@@ -140,7 +140,7 @@ def test_same_plan_same_bytes():
     assert markdown.plan(plan(change())) == markdown.plan(plan(change()))
 
 
-def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
+def test_a_large_plan_is_cut_with_counts_and_the_file_name():
     """10,000 partitions fit a comment: totals are whole, each group counts the hidden rows, and the file is named."""
     made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(5_000)))
     text = markdown.plan(made, "plan.json")
@@ -150,7 +150,7 @@ def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
     assert markdown.plan(made).splitlines()[4].endswith(": `--plan-out plan.json` saves every partition.")
     assert "10,000 partitions (10,000 create)" in text
     shown = [len(table) - 1 for table in page.tables[2:]]
-    assert [f"… and {5_000 - rows:,} partitions more" in text for rows in shown] == [True, True]
+    assert [f"… and {5_000 - rows:,} more partitions" in text for rows in shown] == [True, True]
     assert min(shown) >= 100
 
 
@@ -158,7 +158,7 @@ def test_a_large_plan_is_cut_with_counts_and_points_at_the_file():
 @pytest.mark.parametrize(
     ("groups", "partitions", "length", "checks"), [(1, 1, 1, 0), (300, 1, 100, 5), (20, 15, 3_000, 15)]
 )
-def test_never_over_the_limit(groups, partitions, length, letter, checks):
+def test_a_comment_never_exceeds_the_size_limit(groups, partitions, length, letter, checks):
     """Any number of groups and partitions, with names and reasons of any length and script, fits GitHub's limit."""
     name, topic = letter * length, "t" * 249
     made = plan(
@@ -199,7 +199,7 @@ def test_the_limit_is_counted_in_bytes(most, whole, letter):
     assert (text == "smaller\n") == (len(seen) == 2) == (not whole)
 
 
-def test_what_is_too_large_is_not_rendered_to_its_end():
+def test_rendering_stops_once_the_limit_is_exceeded():
     """Once the blocks of a comment exceed the limit, the remaining ones are not rendered."""
     rendered = []
 
@@ -214,7 +214,7 @@ def test_what_is_too_large_is_not_rendered_to_its_end():
 
 @given(name=TEXT)
 @example(name="[bold]x[/]")
-def test_names_break_no_line_of_a_terminal_view(name):
+def test_control_characters_in_a_name_do_not_break_a_table_row(name):
     """Control characters in a group name are escaped, so that a table row stays one line."""
     out = io.StringIO()
     console = Console(file=out, width=2_000, color_system=None)

@@ -11,21 +11,22 @@ from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files import split_toml
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.snapshots.times import parse_duration
+from tests.support.cli import CliHere
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("0s", 0), ("10s", 10), ("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400), ("1.5s", 1.5)],
 )
-def test_durations_with_a_unit(text, seconds):
+def test_durations_with_a_unit_are_accepted(text, seconds):
     """A duration is in seconds, minutes, hours, days or milliseconds, or a sum of them."""
     assert parse_duration(text, "--settle") == seconds
 
 
-@pytest.mark.parametrize("text", ["", "10", "-5s", "s", "10 s", "10S", "1e3s", "10s5"])
+@pytest.mark.parametrize("text", ["", "10", "10min", "-5s", "s", "10 s", "10S", "1e3s", "10s5"])
 def test_durations_without_a_unit_are_refused(text):
     """A number without a unit is refused, because Kafka's tools would take it as milliseconds."""
-    with pytest.raises(UsageError, match="--settle is"):
+    with pytest.raises(UsageError, match=r"--settle is .*expected a duration with a unit \(ms, s, m, h, d or w\)"):
         parse_duration(text, "--settle")
 
 
@@ -38,7 +39,7 @@ def test_durations_beyond_what_kafka_takes_are_refused(text):
     assert parse_duration("24d", "--timeout") == 24 * 86400
 
 
-def test_bootstrap_servers():
+def test_bootstrap_servers_are_host_and_port():
     """host:port, several with commas, and IPv6 in brackets are accepted; everything else is a usage error."""
     config = ClientConfig(bootstrap_servers="a:9092, [::1]:9093")
     assert config.addresses() == [("a", 9092), ("::1", 9093)]
@@ -51,6 +52,28 @@ def test_bootstrap_servers():
     ):
         with pytest.raises(UsageError, match=r"^not? (a )?bootstrap server: .*host:port"):
             ClientConfig(bootstrap_servers=wrong)
+    for wrong, advice in (("a:1;b:2", "separate brokers with commas"), ("http://a:1", "leave out the protocol")):
+        with pytest.raises(UsageError, match=advice):
+            ClientConfig(bootstrap_servers=wrong)
+
+
+def test_a_time_out_of_zero_is_refused(tmp_path):
+    """No broker can answer in no time, so the option is refused before a connection."""
+    assert "--timeout is '0s', in which no broker can answer" in CliHere(tmp_path).fails(
+        "list", "--bootstrap-server", "h:1", "--timeout", "0s", code=2
+    )
+
+
+def test_without_a_bootstrap_server_the_three_ways_to_give_one_are_named(tmp_path):
+    """Without a bootstrap server, the message names the option, the environment variable and the property."""
+    (tmp_path / "client.properties").write_text("bootstrap.server=h:1\nsecurity.protocol=PLAINTEXT\n")
+    done = CliHere(tmp_path)("describe", "g", "--command-config", "client.properties", code=2)
+    warning, error = done.stderr.splitlines()
+    assert warning.endswith("PLAINTEXT: bootstrap.server (did you mean bootstrap.servers?)")
+    assert error == (
+        "error: no bootstrap server: pass --bootstrap-server host:port, or set MIGRATE_GROUPS_BOOTSTRAP_SERVER, or "
+        "bootstrap.servers in --command-config"
+    )
 
 
 def spec(tmp_path, text):
@@ -71,7 +94,7 @@ def test_options_of_a_spec_are_read(tmp_path):
     assert read.spec.fan_out
 
 
-def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
+def test_a_spec_from_a_pipe_is_read_once(tmp_path):
     """A spec from a pipe, as ``<(cat split.toml)``, is read once: its bytes are returned with the spec."""
     reading, writing = os.pipe()
     with open(writing, "w") as file:  # noqa: PTH123 (a file descriptor)
@@ -87,24 +110,27 @@ def test_a_spec_that_can_be_read_once_is_whole(tmp_path):
         ("source = ", "is not TOML"),
         (f"source = {'1' * 5000}", "is not TOML"),
         (f"source = {'[' * 5000}", "is not TOML"),
-        (GOOD + "topics_regex = ['a{2000}']", "is no regular expression"),
+        (GOOD + "topics_regex = ['a{2000}']", "is not a regular expression"),
         ("[[target]]\ngroup='a'\ntopics=['x']", "expected source"),
-        ("source='g'\n[target]\ngroup='a'", r"expected \[\[target\]\]"),
+        ("source='g'\n[target]\ngroup='a'", r"write \[\[target\]\]"),
         ("source='g'\n[[target]]\ntopics=['x']", "has no group"),
-        ("source='g'\n[[target]]\ngroup='a'\ntopics='x'", "no list of names"),
-        ("source='g'\n[[target]]\ngroup='a'\ntopic=['x']", "unknown key topic in"),
-        ("source='g'\n[[target]]\ngroup='a'\ntopics_regex=['(']", "no regular expression"),
-        (GOOD + "topics_regex = ['a)|(b']", "no regular expression"),
-        (GOOD + "topics_regex = ['(?!test).*']", "no look-around, no back-references.: invalid perl operator: ..!"),
+        ("source='g'\n[[target]]\ngroup='a'\ntopics='x'", "not a list of names"),
+        (
+            "source='g'\n[[target]]\ngroup='a'\ntopic=['x']",
+            "unknown key topic in .*: did you mean topics",
+        ),
+        ("source='g'\n[[target]]\ngroup='a'\ntopics_regex=['(']", "not a regular expression"),
+        (GOOD + "topics_regex = ['a)|(b']", "not a regular expression"),
+        (GOOD + "topics_regex = ['(?!test).*']", "no look-around and no back-references: invalid perl operator: ..!"),
         (GOOD + r"topics_regex = ['(a)\1']", r"invalid escape sequence: .1"),
-        (GOOD + "[options]\nuncommited = 'start'", "unknown key uncommited"),
+        (GOOD + "[options]\nuncommited = 'start'", "unknown key uncommited in .options.: did you mean uncommitted"),
         (GOOD + "[options]\nuncommitted = 'end'", "uncommitted is 'end'; expected one of"),
-        (GOOD + "[options]\nsettle = 10", "settle in .options. is no text"),
+        (GOOD + "[options]\nsettle = 10", "option settle must be text"),
         (GOOD + "[options]\nsettle = '10'", "settle is '10'; expected a duration"),
-        (GOOD + "[stay]\ngroups = ['x']", "unknown key groups"),
+        (GOOD + "[stay]\ngroups = ['x']", "unknown key groups in .stay.: expected topics, topics_regex"),
     ],
 )
-def test_a_wrong_spec_is_refused_by_key(tmp_path, text, complaint):
+def test_an_invalid_spec_is_refused_with_the_key(tmp_path, text, complaint):
     """A spec that cannot be used is refused with the key and what was expected."""
     with pytest.raises(InvalidInput, match=complaint):
         spec(tmp_path, text)

@@ -12,7 +12,7 @@ import pytest
 from migrate_groups.files.runs import fence_parquet
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.fence import Fence
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.rows import row
 
 _COUNT = """
@@ -31,7 +31,7 @@ print(len(os.listdir("/proc/self/task")) - len(before))
 )
 def test_parquet_is_read_without_threads(tmp_path, name, module):
     """No thread is started, because Arrow's threads sometimes abort a process that ends soon after."""
-    tables.save(Snapshot.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")
+    tables.save(SnapshotTable.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")
     fence_parquet.save([Fence(cluster_id="x", taken_at=datetime.now(UTC), ends={0: 1})], tmp_path / "f.parquet")
     counting = [sys.executable, "-c", _COUNT.format(module=module), str(tmp_path / name)]
     done = subprocess.run(counting, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

@@ -21,7 +21,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from tests.support.rows import NOON, row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -74,7 +74,7 @@ ROWS = st.lists(
     unique_by=lambda each: (each.group, each.topic, each.partition),
 )
 ENTRY = st.builds(Entry, change=CHANGE, outcome=st.sampled_from(Outcome), attempts=INT32, error=TEXT)
-DEED = st.builds(
+EXECUTION = st.builds(
     Execution,
     verb=st.sampled_from(Verb),
     cluster_id=TEXT,
@@ -87,26 +87,28 @@ DEED = st.builds(
     moved=st.lists(TEXT, max_size=2).map(tuple),
     remarks=st.lists(TEXT, max_size=2).map(tuple),
 )
-RECEIPT = st.lists(DEED, max_size=3).map(
-    lambda deeds: Receipt(tuple(replace(deed, number=number) for number, deed in enumerate(deeds, start=1)))
+RECEIPT = st.lists(EXECUTION, max_size=3).map(
+    lambda executions: Receipt(
+        tuple(replace(execution, number=number) for number, execution in enumerate(executions, start=1))
+    )
 )
 
 
 @given(plan=PLAN, rows=ROWS)
 def test_a_plan_loads_back_as_it_was_saved(plan, rows):
     """A plan loads back equal with its hashes, for any script and offsets up to 2^63 - 1, and saves as equal bytes."""
-    saved = plan_json.to_bytes(plan, Snapshot.of_rows(rows).rows())
+    saved = plan_json.to_bytes(plan, SnapshotTable.of_rows(rows).rows())
     loaded = plan_json.read(saved, "plan.json")
-    assert (loaded.plan, loaded.rows) == (plan, Snapshot.of_rows(rows))
+    assert (loaded.plan, loaded.rows) == (plan, SnapshotTable.of_rows(rows))
     assert (loaded.plan.intent, loaded.plan.content) == (plan.intent, plan.content)
     assert plan_json.to_bytes(loaded.plan, loaded.rows.rows()) == saved
 
 
 @given(plan=PLAN)
 @settings(max_examples=5)
-def test_a_plan_keeps_no_lag_as_time(plan):
+def test_a_plan_keeps_no_time_lag(plan):
     """A plan made from a snapshot with time lags is saved like a plan made without them."""
-    rows = Snapshot.of_rows([row(group="new")])
+    rows = SnapshotTable.of_rows([row(group="new")])
     timed = rows.with_oldest_unconsumed([NOON])
     assert plan_json.to_bytes(plan, timed.rows()) == plan_json.to_bytes(plan, rows.rows())
 
@@ -139,21 +141,21 @@ def test_any_bytes_load_or_are_invalid_input(read, data):
 @pytest.mark.parametrize(
     "data",
     [b"", b"\xff", b'{"schema":"\xff"}', b'{"a":' + b"[" * 100_000, b"{" * 100_000, b'{"\x00":1}', b"\xef\xbb\xbf{}"],
-    ids=["empty", "no text", "no UTF-8", "deep list", "deep object", "control character", "byte order mark"],
+    ids=["empty", "not text", "not UTF-8", "deep list", "deep object", "control character", "byte order mark"],
 )
-def test_noise_is_invalid_input(read, data):
+def test_invalid_json_is_invalid_input(read, data):
     """Input that is not valid JSON text is invalid input."""
-    with pytest.raises(InvalidInput, match=r"x\.json is no (plan|receipt): "):
+    with pytest.raises(InvalidInput, match=r"x\.json is not a valid (plan|receipt): "):
         read(data, "x.json")
 
 
-def a_plan() -> tuple[Plan, Snapshot]:
+def a_plan() -> tuple[Plan, SnapshotTable]:
     change = Change(
         source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5)
     )
     check = Check(name="stopped", verdict=Verdict.PASS, reason="nobody is there")
     plan = Plan(cluster_id="in-memory", options=WriteOptions(), changes=(change,), checks=(check,))
-    return plan, Snapshot.of_rows([row(group="new", source_group="old")])
+    return plan, SnapshotTable.of_rows([row(group="new", source_group="old")])
 
 
 def plan_text() -> str:
@@ -212,18 +214,18 @@ def test_an_edited_row_or_check_is_refused(old, new):
         ("offset", "5", "6"),
     ],
 )
-def test_a_key_that_stands_twice_is_refused(text, key, value, other):
+def test_a_duplicate_key_is_refused(text, key, value, other):
     """A duplicate key is refused in any layout, because a reviewer may read the value that the loader ignores."""
     found = re.search(rf'"{key}": ?{value}', text())
     assert found
     doubled = text().replace(found[0], f'"{key}":{other},{found[0]}', 1)
     for layout in (doubled, doubled.replace("\n", "\r\n")):
-        with pytest.raises(InvalidInput, match=rf"x\.json was edited .*: {key} stands twice"):
+        with pytest.raises(InvalidInput, match=rf"x\.json was edited .*: repeated key {key};"):
             READ[text](layout.encode(), "x.json")
 
 
 @pytest.mark.parametrize("field", ["intent", "content", "verdict"])
-def test_hashes_and_verdict_must_be_those_of_the_content(field):
+def test_hashes_and_verdict_must_match_the_content(field):
     """With a matching checksum, a hash or verdict that does not fit the content is still refused."""
     text = plan_text()
     value = json.loads(text)[field]
@@ -251,8 +253,8 @@ def test_hashes_and_verdict_must_be_those_of_the_content(field):
         ('"restore":false', '"reset":false', "the options are any_kind, "),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
         ('"second_client":"auto"', '"second_client":"me"', "Invalid enum value 'me'"),
-        ('"schema_version": 3', '"schema_version": 4', "a later migrate-groups wrote it"),
-        ('"schema_version": 3', '"schema_version": 1', "schema version 1; this reads 3"),
+        ('"schema_version": 3', '"schema_version": 4', "install the version that wrote the file"),
+        ('"schema_version": 3', '"schema_version": 1', "schema version 1, but this version of migrate-groups reads 3"),
         ('"schema_version": 3', '"schema_version": "3"', "Expected `int`"),
         ('"schema": "migrate-groups/', '"schema": "other/', "is 'other/"),
     ],
@@ -267,44 +269,44 @@ def test_a_malformed_document_is_refused(text, old, new, complaint):
 
 
 @pytest.mark.parametrize("text", READ)
-def test_a_file_that_was_cut_short_is_refused(text):
+def test_a_truncated_file_is_refused(text):
     """A truncated file is refused."""
     whole = text().encode()
     for end in range(0, len(whole) - 2, 37):
-        with pytest.raises(InvalidInput, match=r"^x\.json is no (plan|receipt): "):
+        with pytest.raises(InvalidInput, match=r"^x\.json is not a valid (plan|receipt): "):
             READ[text](whole[:end], "x.json")
 
 
 @pytest.mark.parametrize("text", READ)
-def test_white_space_is_no_edit(text):
+def test_a_change_of_white_space_is_accepted(text):
     """Other line ends and another layout do not count as an edit."""
     expected = READ[text](text().encode(), "x.json")
     for same in (text().replace("\n", "\r\n"), json.dumps(json.loads(text()), indent=4)):
         assert READ[text](same.encode(), "x.json") == expected
 
 
-def test_a_partition_that_stands_twice_is_refused():
+def test_a_duplicate_partition_is_refused():
     """A partition that occurs twice in a group is refused, also if the checksum matches."""
     text = plan_text()
     (line,) = [line for line in text.splitlines() if '"taken_at"' in line]
-    with pytest.raises(InvalidInput, match=r"x\.json: t-0 of group 'new' stands twice"):
+    with pytest.raises(InvalidInput, match=r"x\.json: several rows for t-0 of group 'new'"):
         plan_json.read(sealed(text.replace(line, f"{line},\n{line}")), "x.json")
 
 
-def test_a_plan_is_no_receipt_and_files_are_named(tmp_path: Path):
+def test_each_loader_refuses_other_files_by_name(tmp_path: Path):
     """Each loader refuses the other's file, a missing file and a folder."""
     path = tmp_path / "plan.json"
     path.write_text(plan_text())
     assert plan_json.load(path).plan == a_plan()[0]
-    with pytest.raises(InvalidInput, match=r"plan.json is 'migrate-groups/plan'; expected 'migrate-groups/receipt'"):
+    with pytest.raises(InvalidInput, match=r"plan\.json is a plan, not a receipt: pass the receipt"):
         receipt_json.load(path)
-    with pytest.raises(InvalidInput, match="there is no file"):
+    with pytest.raises(InvalidInput, match="does not exist: check the path"):
         plan_json.load(tmp_path / "missing.json")
-    with pytest.raises(InvalidInput, match="can't be read"):
+    with pytest.raises(InvalidInput, match="is a folder: name a file in it"):
         receipt_json.load(tmp_path)
 
 
-def test_one_line_a_partition():
+def test_a_saved_plan_has_one_line_per_partition():
     """A partition is one line in each list, with its action in words, so that a Git diff is readable."""
     plan, rows = a_plan()
     lines = plan_json.to_bytes(plan, rows.rows()).decode().splitlines()

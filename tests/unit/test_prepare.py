@@ -26,7 +26,7 @@ from tests.support.rows import NOON
         (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), 10),
     ],
 )
-def test_the_time_since_the_snapshot_counts_and_never_against_it(taken_at, seconds):
+def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
     """The snapshot's age is subtracted from ``settle``; a snapshot from the future waits ``settle``, and no longer."""
     made = InMemoryCluster()
     made.create_topic("t", 1)

@@ -25,36 +25,36 @@ def plan(cluster: str = "c", *changes: Change) -> Plan:
     return Plan(cluster_id=cluster, options=WriteOptions(), changes=changes, checks=())
 
 
-DEED = Execution.of(plan(), NOON)
+EXECUTION = Execution.of(plan(), NOON)
 CHANGE = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=CommittedOffset(offset=5))
 
 
-def ended(deed: Execution, file: ReceiptFile) -> WriteResult:
+def result_of(execution: Execution, file: ReceiptFile) -> WriteResult:
     assert file.path is not None
-    return WriteResult(execution=deed, receipt=file.receipt, path=file.path, failure=file.failure)
+    return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure)
 
 
-def test_a_receipt_that_cannot_be_kept_before_the_first_request_stops_everything(tmp_path):
+def test_nothing_is_written_if_the_first_save_of_the_receipt_fails(tmp_path):
     """If the first save fails, nothing was written to the cluster: the error is about the file."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     shutil.rmtree(tmp_path)
-    with pytest.raises(InvalidInput, match="no folder"):
-        file.record(DEED)
+    with pytest.raises(InvalidInput, match=r"folder .* does not exist"):
+        file.record(EXECUTION)
 
 
-def test_a_receipt_that_is_lost_later_is_partly_applied(tmp_path):
+def test_a_later_save_of_the_receipt_that_fails_is_exit_4(tmp_path):
     """If a later save fails, the write is finished, and the command ends with exit 4."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
-    file.record(DEED)
+    file.record(EXECUTION)
     shutil.rmtree(tmp_path)
-    file.record(DEED)  # an unchanged receipt is not saved again
+    file.record(EXECUTION)  # an unchanged receipt is not saved again
     assert not file.failure
-    file.record(DEED.remarked("later"))
-    with pytest.raises(PartlyApplied, match="receipt could not be kept"):
-        ended(DEED, file).check()
+    file.record(EXECUTION.remarked("later"))
+    with pytest.raises(PartlyApplied, match="receipt could not be saved"):
+        result_of(EXECUTION, file).check()
 
 
-def test_another_migrations_receipt_is_left_alone(tmp_path):
+def test_the_receipt_of_another_migration_is_refused(tmp_path):
     """The receipt of another migration is refused while it is in use; the same migration is resumed."""
     with open_receipt(tmp_path / "r.json") as file:
         refuse_other_run(file, plan("c", CHANGE))
@@ -64,34 +64,36 @@ def test_another_migrations_receipt_is_left_alone(tmp_path):
             refuse_other_run(file, plan("elsewhere", CHANGE))
 
 
-def test_the_receipt_is_locked_from_before_it_is_read(tmp_path):
+def test_a_second_run_on_a_locked_receipt_is_refused(tmp_path):
     """A second run on the same receipt is refused; a dry run may read it."""
     path = tmp_path / "r.json"
     with open_receipt(path) as file:
-        file.record(DEED)
-        with pytest.raises(Refused, match="another run is at work"), open_receipt(path):
+        file.record(EXECUTION)
+        with pytest.raises(Refused, match="another run uses"), open_receipt(path):
             pass
         with open_receipt(path, read_only=True) as other:
-            assert other.receipt == Receipt((DEED,))
+            assert other.receipt == Receipt((EXECUTION,))
     with open_receipt(path) as later:
-        assert later.receipt == Receipt((DEED,))
+        assert later.receipt == Receipt((EXECUTION,))
 
 
-def test_a_damaged_receipt_is_an_error_about_a_file(tmp_path):
+def test_a_damaged_receipt_is_refused(tmp_path):
     """A damaged receipt is refused, and is not replaced as if the run were new."""
     path = tmp_path / "r.json"
-    path.write_bytes(receipt_json.to_bytes(Receipt((DEED,)))[:-5])
-    with pytest.raises(InvalidInput, match="is no receipt"), open_receipt(path):
+    path.write_bytes(receipt_json.to_bytes(Receipt((EXECUTION,)))[:-5])
+    with pytest.raises(InvalidInput, match="is not a valid receipt"), open_receipt(path):
         pass
 
 
-def test_the_way_out_of_exit_4_works_as_printed(tmp_path):
+def test_the_rollback_command_that_exit_4_prints_works(tmp_path):
     """The error has the rollback command, with the path quoted for a shell, and says what it would do."""
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
-    deed = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
-    moved = replace(deed, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in deed.entries))
+    execution = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
+    moved = replace(
+        execution, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in execution.entries)
+    )
     with pytest.raises(PartlyApplied) as raised:
-        ended(moved, file).check()
+        result_of(moved, file).check()
     assert f"rollback '{file.path}', which deletes 2 offsets and restores 1 offset" in str(raised.value)
 
 
@@ -112,7 +114,7 @@ def made_and_moved() -> Plan:
     return replace(plan(), changes=tuple(changes))
 
 
-def test_a_receipt_whose_name_no_file_can_have_is_an_error_about_a_file(tmp_path):
+def test_a_receipt_name_that_is_too_long_is_invalid_input(tmp_path):
     """A receipt name that is too long is invalid input, also for a dry run."""
     with pytest.raises(InvalidInput, match="too long"), open_receipt(tmp_path / f"{'x' * 256}.json", read_only=True):
         pass

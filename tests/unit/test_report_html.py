@@ -39,7 +39,7 @@ class Page(HTMLParser):
             self.code[-1] += data
 
 
-def found_with(group: str, name: str, reason: str, cluster_id: str, hint: str):
+def reconciliation_named(group: str, name: str, reason: str, cluster_id: str, hint: str):
     return reconciliation(
         topic(name, group=group, cluster_id=cluster_id, behind=1),
         topic(name, group=group, cluster_id="another"),
@@ -49,7 +49,7 @@ def found_with(group: str, name: str, reason: str, cluster_id: str, hint: str):
     )
 
 
-PLAIN = Page(report_html.report(found_with("g", "t", "r", "c", "h")))
+PLAIN = Page(report_html.report(reconciliation_named("g", "t", "r", "c", "h")))
 
 
 @given(group=NAME, name=NAME, reason=TEXT, cluster_id=NAME, hint=TEXT.filter(lambda text: "`" not in text))
@@ -61,9 +61,9 @@ PLAIN = Page(report_html.report(found_with("g", "t", "r", "c", "h")))
     hint="<!-- &lt; -->",
 )
 @settings(max_examples=15)
-def test_foreign_text_adds_nothing_to_the_page(group, name, reason, cluster_id, hint):
+def test_names_and_reasons_add_no_markup_to_the_page(group, name, reason, cluster_id, hint):
     """Any name of a group, topic or cluster, and any reason or hint, leaves the elements of the page the same."""
-    page = Page(report_html.report(found_with(group, name, reason, cluster_id, hint)))
+    page = Page(report_html.report(reconciliation_named(group, name, reason, cluster_id, hint)))
     assert page.elements == PLAIN.elements
     assert page.styles == PLAIN.styles
     assert {one_line(f"{group} on {cluster_id}"), one_line(name)} <= set(page.code)
@@ -76,7 +76,7 @@ def test_long_names_are_cut():
     assert "x" * 249 + "…" in text
 
 
-def test_one_file_that_asks_for_nothing():
+def test_the_page_loads_no_other_file():
     """The page has no address, script, link, import or picture; its policy forbids everything but inline style."""
     text = report_html.report(realistic())
     assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
@@ -88,7 +88,7 @@ def test_same_input_same_bytes():
     assert report_html.report(realistic()) == report_html.report(realistic())
 
 
-def test_lag_that_is_not_known_is_never_0():
+def test_an_unknown_lag_is_never_shown_as_0():
     """Without a committed offset there is no bar and no number; a lag of 0 has the number 0 and an empty bar."""
     unknown = report_html.report(
         reconciliation(
@@ -104,31 +104,31 @@ def test_lag_that_is_not_known_is_never_0():
     assert known.count('<span class="fill" style="width:0%"></span></span><span class="value">0</span>') == 2
 
 
-def test_a_lag_below_0_is_said_and_has_no_bar():
+def test_a_negative_lag_has_its_number_and_an_empty_bar():
     """A negative lag, of an offset beyond the log end as it was read, has its number and an empty bar."""
     text = report_html.report(reconciliation(topic(lag=(8, -4))))
     assert '<span class="fill" style="width:0.00%"></span></span><span class="value">-4</span>' in text
 
 
-def test_a_readable_number_is_drawn_and_the_rest_counted():
+def test_charts_and_tables_are_limited_and_the_rest_is_counted():
     """Charts have 25 topics a group, 40 groups and 24 curves; tables have 1,000 topics; the rest is counted."""
     one = reconciliation(*(topic(f"t{number}") for number in range(1_000)), topics=70_000)
     text = report_html.report(one)
     assert text.count('<div class="bar after">') == 25
-    assert "… and 975 topics more in the table below" in text
-    assert "1,000 topics of 70,000, the worst; group_topic_summary has every one" in text
+    assert "… and 975 more topics in the table below" in text
+    assert "1,000 topics of 70,000, the worst; group_topic_summary has all" in text
     assert text.count('<th scope="col">verdict</th>') == 1
     many = report_html.report(reconciliation(*(topic(group=f"g{number}") for number in range(1_000))))
     assert many.count('<div class="bar after">') == 40
-    assert "… and 960 groups more in the table below" in many
+    assert "… and 960 more groups in the table below" in many
     curves = report_html.report(
         reconciliation(topic(), timeline=[m for n in range(30) for m in moments(1, 2, 3, group=f"g{n}")])
     )
     assert curves.count("<svg") == 24
-    assert "… and 6 curves more" in curves
+    assert "… and 6 more curves" in curves
 
 
-def test_nothing_is_said_of_what_there_is_not():
+def test_empty_sections_are_omitted():
     """Without problems, hints, quarantined rows or a timeline, the page omits their sections."""
     clean = report_html.report(reconciliation(topic()))
     assert all(f'id="{section}"' not in clean for section in ("worst", "time"))

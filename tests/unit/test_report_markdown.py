@@ -14,7 +14,7 @@ from tests.support.reconciliations import moments, partition, realistic, reconci
 TAGS = {"h3", "p", "strong", "code", "ul", "li", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
 
 
-def test_a_person_reads_first_what_matters():
+def test_counts_and_verdict_come_first():
     """Counts, verdict, hints, totals and the worst partitions come first, then groups, the worst group first."""
     found = reconciliation(
         topic("b", group="well", lag=(3, 1), produced=7, consumed=9, ahead=2, exact=1),
@@ -36,7 +36,7 @@ def test_a_person_reads_first_what_matters():
     assert page.summaries == [
         "ill: 1 topic (1 behind, 2 exact)",
         "well: 1 topic (2 ahead, 1 exact)",
-        "what the verdicts say",
+        "meaning of the verdicts",
     ]
     assert page.tables[2][1:] == [["a", "1 behind, 2 exact", "3", "1,000", "4,000", "0", "-3,000"]]
     assert text.index("a-2") < text.index("<details>")
@@ -47,12 +47,15 @@ def test_a_person_reads_first_what_matters():
     ("counts", "sentence"),
     [
         ({"exact": 2}, "**clean**: every partition starts where the old group stopped."),
-        ({"exact": 1, "ahead": 1}, "**clean**: no partition is missing, behind, unexpected or below its log's start."),
-        ({"no_commit": 2}, "**clean**: no partition is missing, behind, unexpected or below its log's start."),
+        (
+            {"exact": 1, "ahead": 1},
+            "**clean**: no partition is missing, behind, unexpected or below its log start offset.",
+        ),
+        ({"no_commit": 2}, "**clean**: no partition is missing, behind, unexpected or below its log start offset."),
         ({"exact": 1, "missing": 2}, "**broken**: 2 partitions did not start where the old group stopped."),
     ],
 )
-def test_the_verdict_claims_no_more_than_was_found(counts, sentence):
+def test_the_verdict_claims_exact_offsets_only_if_every_partition_is_exact(counts, sentence):
     """The report says that every partition starts where the source group stopped only if every one is exact."""
     assert report_markdown.report(reconciliation(topic(**counts))).splitlines()[2] == sentence
 
@@ -62,7 +65,7 @@ def test_every_status_has_a_meaning():
     assert tuple(verdicts.MEANING) == STATUSES
 
 
-def test_lag_that_is_not_known_is_never_0():
+def test_an_unknown_lag_is_never_shown_as_0():
     """An unknown lag is a dash, and so is a total to which no topic contributes."""
     found = reconciliation(topic(lag=(None, None), produced=None, consumed=None, no_commit=1))
     page = Page(report_markdown.report(found))
@@ -70,14 +73,14 @@ def test_lag_that_is_not_known_is_never_0():
     assert page.tables[1][1:] == [["t", "1 no-commit", "1", "-", "-", "-", "-"]]
 
 
-def test_within_a_status_the_most_lag_comes_first():
+def test_within_a_status_the_largest_lag_comes_first():
     """Among topics of one group with equal severity, the largest lag comes first."""
     rows = (topic("a", lag=(1, 1)), topic("b", lag=(None, None)), topic("c", lag=(2, 90)), topic("d", lag=(50, 0)))
     page = Page(report_markdown.report(reconciliation(*rows, topic("e", lag=(0, 0), ahead=1))))
     assert [row[0] for row in page.tables[1][1:]] == ["e", "c", "d", "a", "b"]
 
 
-def test_clusters_are_named_where_there_are_several():
+def test_groups_of_several_clusters_are_shown_with_their_cluster():
     """With several clusters, each group is shown with its cluster."""
     one, two = topic(cluster_id="c1"), topic(cluster_id="c2")
     assert Page(report_markdown.report(reconciliation(one))).summaries[0] == "new: 1 topic (1 exact)"
@@ -87,7 +90,7 @@ def test_clusters_are_named_where_there_are_several():
     ]
 
 
-def test_a_timeline_is_a_line_for_each_group_and_topic():
+def test_the_timeline_has_a_line_for_each_group_and_topic():
     """A line has the count of times and the first, largest and last lag, or dashes; no timeline, no lines."""
     timeline = (*moments(5, None, 40, 1), *moments(None, None, None, topic="t"), *moments(1, 2, 3, topic="u"))
     page = Page(text := report_markdown.report(reconciliation(topic(), timeline=timeline)))
@@ -104,7 +107,7 @@ def test_a_timeline_is_a_line_for_each_group_and_topic():
 @example(
     group="<b>&amp;</b>", name="`` `", reason="<img src=x> [a](b) **c** @joe #1", hint="`<i>` `@joe` ` https://a.b"
 )
-def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, name, reason, hint):
+def test_names_are_shown_unchanged_and_add_no_markup(group, name, reason, hint):
     """Any group or topic name is code in one cell; no element is added, and no user is mentioned."""
     worst = (partition("behind", 7, group=group, topic=name, reason=f"({reason})"),)
     found = reconciliation(
@@ -126,7 +129,7 @@ def test_foreign_names_are_shown_as_they_are_and_do_nothing(group, name, reason,
     ("summary_file", "where"),
     [("group_topic_summary.csv", "`group_topic_summary.csv` has every"), (None, "`-o OUT` writes every")],
 )
-def test_a_large_reconciliation_is_cut_with_counts_and_points_at_the_files(summary_file, where):
+def test_a_large_reconciliation_is_cut_with_counts_and_the_file_name(summary_file, where):
     """Of 50,000 topics as many are shown as fit; the rest is counted, and the file that has it is named."""
     rows = [topic(f"orders-of-the-shop-in-town-number-{number}", group=f"g{number % 2}") for number in range(1_000)]
     text = report_markdown.report(reconciliation(*rows, topics=50_000), summary_file)
@@ -134,22 +137,22 @@ def test_a_large_reconciliation_is_cut_with_counts_and_points_at_the_files(summa
     page = Page(text)
     assert text.splitlines()[4].startswith(f"**Cut to fit a comment**: {where}")
     shown = [len(table) - 1 for table in page.tables[1:3]]
-    assert [f"… and {500 - rows:,} topics more" in text for rows in shown] == [True, True]
+    assert [f"… and {500 - rows:,} more topics" in text for rows in shown] == [True, True]
     assert min(shown) >= 100
-    assert "… and 49,000 topics more" in text
+    assert "… and 49,000 more topics" in text
 
 
-def test_the_worst_partitions_are_counted():
+def test_problem_partitions_that_are_not_listed_are_counted():
     """The problem partitions that are not listed are counted."""
     found = reconciliation(topic(missing=5_000), worst=[partition("missing", number) for number in range(20)])
     page = Page(text := report_markdown.report(found))
     assert len(page.tables[1]) == 21
-    assert "… and 4,980 such partitions more" in text
+    assert "… and 4,980 more partitions" in text
 
 
 @pytest.mark.parametrize("letter", "a`|@<&\u202e漢😀")
 @pytest.mark.parametrize(("groups", "length"), [(1, 1), (300, 100), (300, 3_000)])
-def test_never_over_the_limit(groups, length, letter):
+def test_a_comment_never_exceeds_the_size_limit(groups, length, letter):
     """Any number of groups and topics, with names and reasons of any length and script, fits GitHub's limit."""
     name, huge = letter * length, 2**63 - 1
     counts = dict.fromkeys((status.replace("-", "_") for status in STATUSES), huge)
@@ -171,15 +174,15 @@ def test_never_over_the_limit(groups, length, letter):
     )
     text = report_markdown.report(found, name)
     assert len(text.encode()) <= 64_000 < MOST
-    assert "what the verdicts say" in text
+    assert "meaning of the verdicts" in text
 
 
 @pytest.mark.parametrize("hints", [("a hint of some length " * 3,) * 1_500, ("a`" * MOST,)], ids=["many", "long"])
-def test_hints_and_the_files_name_are_cut_too(hints):
+def test_long_hints_and_paths_are_cut(hints):
     """Any number and length of hints, and any path, leave room for the verdict."""
     text = report_markdown.report(reconciliation(topic(), hints=hints), "a" * MOST)
     assert len(text.encode()) <= 64_000
-    assert "what the verdicts say" in text
+    assert "meaning of the verdicts" in text
 
 
 def test_same_input_same_bytes():

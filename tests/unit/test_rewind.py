@@ -12,7 +12,7 @@ from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicP
 from migrate_groups.snapshots.rewind import Note, decide, rewound
 from migrate_groups.snapshots.rewind_to import RewindTo, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Snapshot, concatenate
+from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON, row
@@ -37,7 +37,7 @@ BOUNDS = LogRange(start=10, end=20)
         (ToOffset(2**62), 20, Note.CLAMPED),
     ],
 )
-def test_targets_that_are_no_time(target: RewindTo, offset, note):
+def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offset, note):
     """Every target lands within the log; an offset that was clamped has a note."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
@@ -45,7 +45,7 @@ def test_targets_that_are_no_time(target: RewindTo, offset, note):
 
 
 @pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
-def test_no_commit_stays_no_commit(target):
+def test_a_partition_without_a_committed_offset_gets_none(target):
     """A partition without a committed offset gets none: auto.offset.reset decides, and the note says so."""
     decision = decide(row(offset=None), BOUNDS, target)
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
@@ -55,42 +55,42 @@ def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **optio
     return decide(row(), bounds, ToTime(1000), found, **options)
 
 
-def test_the_record_found_by_time():
+def test_a_rewind_by_time_goes_to_the_record_that_was_found():
     """The offset is that of the record found by time, whatever was committed."""
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 
 
 @pytest.mark.parametrize(("past_end", "offset", "note"), [("end", 20, Note.PAST_END), ("skip", None, Note.SKIPPED)])
-def test_no_record_at_or_after_the_time(past_end, offset, note):
+def test_a_time_after_the_last_record_goes_to_the_log_end_or_is_skipped(past_end, offset, note):
     """Without a record at or after the time, the partition goes to the log end or is skipped."""
     decision = at_time(None, past_end=past_end)
     assert (decision.offset, decision.note) == (offset, note)
 
 
 @pytest.mark.parametrize("past_end", ["end", "skip", "fail"])
-def test_an_empty_partition_goes_to_its_end(past_end):
+def test_an_empty_partition_goes_to_its_log_end(past_end):
     """An empty partition is set to its log end, so that later records are read whatever auto.offset.reset says."""
     decision = at_time(None, LogRange(start=7, end=7), past_end=past_end)
     assert (decision.offset, decision.note) == (7, Note.EMPTY)
 
 
-def test_a_time_before_the_first_record_that_is_left():
+def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
     """If the log has lost its beginning, and only then, the note says how much of the time span is deleted."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
-    assert "up to 1 h 30 min of it" in decision.detail
-    assert "the first record there is of 1970-01-01T01:30:01Z" in decision.detail
+    assert "up to 1 h 30 min of records deleted" in decision.detail
+    assert "with a record of 1970-01-01T01:30:01Z" in decision.detail
     assert at_time(OffsetAndTimestamp(offset=10, timestamp=1000)).note is None
     assert at_time(OffsetAndTimestamp(offset=0, timestamp=5000), LogRange(start=0, end=20)).note is None
 
 
-def test_a_record_that_came_during_the_look_is_not_stepped_over():
+def test_a_record_beyond_the_log_end_that_was_read_is_not_skipped():
     """A record found by time beyond the log end, which was read first, leaves the offset at that end."""
     assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
-def test_a_rewound_row_claims_nothing():
+def test_a_rewound_row_has_no_group_source_or_state():
     """A rewound row has no group, source or state; epoch and metadata stay only if the offset is unchanged."""
     before = row(offset=15, leader_epoch=3, metadata="m", source_group="old")
     moved, same = (rewound(decide(before, BOUNDS, target), target) for target in (ShiftBy(1), ToCurrent()))
@@ -115,11 +115,11 @@ def cluster() -> InMemoryCluster:
     return made
 
 
-def offsets(snapshot: Snapshot) -> list[int | None]:
+def offsets(snapshot: SnapshotTable) -> list[int | None]:
     return [each.offset for each in snapshot.rows()]
 
 
-def test_a_group_and_its_topics_give_the_same_replay():
+def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
     """A rewind by time gives the same offsets for a group's partitions and for topics given by name."""
     made = cluster()
     taken = take_snapshot(made, ["live"], FakeClock())
@@ -132,7 +132,7 @@ def test_a_group_and_its_topics_give_the_same_replay():
     assert {each.log_end_offset for each in results[0].snapshot.rows()} == {10, 0}
 
 
-def test_topics_by_pattern_leave_kafkas_own_out():
+def test_topic_patterns_omit_internal_topics():
     """``*`` omits Kafka's internal topics; a pattern without a match is an error."""
     made = cluster()
     made.create_topic("__consumer_offsets", 1)
@@ -141,17 +141,17 @@ def test_topics_by_pattern_leave_kafkas_own_out():
         rows_of_topics(made, [TopicPattern("nope")], FakeClock())
 
 
-def test_what_strict_and_fail_refuse():
+def test_refusals_of_strict_and_past_end_fail():
     """--past-end fail refuses a time past the last record; --strict refuses clamped, deleted and absent offsets."""
     made = cluster()
     rows = take_snapshot(made, ["live"], FakeClock())
-    with pytest.raises(Refused, match=r"1 partition: orders-1 \(past end"):
+    with pytest.raises(Refused, match=r"1 partition without a record at or after the time: orders-1 \(past end"):
         rewind(made, rows, ToTime(T), FakeClock(), past_end="fail")
-    with pytest.raises(Refused, match=r"2 partitions: orders-0 \(clamped: 12 asked for, and the log ends at 10\)"):
+    with pytest.raises(Refused, match=r"as requested: orders-0 \(clamped: 12 requested, but the log ends at 10\)"):
         rewind(made, rows.keep({"partition": [0, 1]}), ShiftBy(4), FakeClock(), strict=True)
     made.delete_records("orders", 0, 5)
     assert offsets(rewind(made, rows, ToTime(T), FakeClock()).snapshot)[0] == 5
-    with pytest.raises(Refused, match=r"orders-0 \(gone: up to 5 s of it"):
+    with pytest.raises(Refused, match=r"orders-0 \(gone: up to 5 s of records deleted"):
         rewind(made, rows, ToTime(T), FakeClock(), strict=True)
     made.create_topic("other", 1)
     with pytest.raises(Refused, match=r"other-0 \(no commit"):
@@ -176,16 +176,16 @@ def test_files_of_other_clusters_and_topics_are_refused():
     rows = take_snapshot(made, ["live"], FakeClock())
     for change, complaint in (
         ({"cluster_id": "elsewhere"}, "from cluster elsewhere, this is in-memory"),
-        ({"topic": "gone"}, "topic gone does not exist"),
+        ({"topic": "gone"}, "topic gone not found"),
         ({"topic_id": "earlier"}, "deleted and created again"),
         ({"partition": 7}, "orders-7"),
     ):
-        changed = Snapshot.of_rows([structs.replace(next(rows.rows()), **change)])
+        changed = SnapshotTable.of_rows([structs.replace(next(rows.rows()), **change)])
         with pytest.raises(Refused, match=complaint):
             rewind(made, changed, ToEarliest(), FakeClock())
 
 
-def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
+def test_a_record_that_arrives_between_two_requests_is_not_skipped():
     """If a record arrives after none was found by time, the offset is before it, not at the later log end."""
 
     class Busy(InMemoryCluster):
@@ -201,11 +201,11 @@ def test_a_record_that_comes_between_the_questions_is_not_stepped_over():
     assert offsets(rewind(made, rows, ToTime(T + 1), FakeClock()).snapshot) == [3]
 
 
-def test_two_groups_or_moments_in_one_file_are_refused():
+def test_a_file_with_several_groups_or_times_is_refused():
     """A file with several groups or times is refused, because a partition can be set to one offset only."""
     made = cluster()
     made.commit("other", TopicPartition("orders", 0), 1)
-    with pytest.raises(InvalidInput, match=r"stand for groups live, other.*--group"):
+    with pytest.raises(InvalidInput, match=r"several groups have the same partitions: live, other.*--group"):
         rewind(made, take_snapshot(made, ["live", "other"], FakeClock()), ToCurrent(), FakeClock())
     later = FakeClock()
     later.sleep(60)

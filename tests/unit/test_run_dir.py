@@ -21,14 +21,14 @@ from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
 
-def kept(made, content, prepared, run, deed):
+def save_files(made, content, prepared, run, execution):
     """Save the files of a write in the run directory."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
-    keep(made, wanted, prepared, deed, ReceiptFile(run.receipt), FakeClock(), Person())
+    keep(made, wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
-def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
+def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
     """after.parquet has the groups written to; a later write deletes the earlier file; a failure is a message.
 
     The log end offsets are read after the write, also those in before.parquet.
@@ -49,25 +49,25 @@ def test_the_new_groups_as_they_are_after_the_write(tmp_path, capsys):
     run.make()
     unwritten = Execution.of(prepared.plan, FakeClock().now())
     done = replace(unwritten, entries=())
-    kept(made, b"source", prepared, run, done)
+    save_files(made, b"source", prepared, run, done)
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()
 
-    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda deed: None)
+    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
     made.produce("inv", 0, 2)
-    kept(made, b"source", prepared, run, done)
+    save_files(made, b"source", prepared, run, done)
     rows = [(row.group, row.topic, row.offset, row.log_end_offset) for row in tables.load(run.after).rows()]
     assert rows == [("bill", "inv", 5, 12)]
     before = [(row.topic, row.offset, row.log_end_offset) for row in tables.load(run.before).rows()]
     assert before == [("cat", 5, 10), ("inv", 5, 12)]
     assert (run.folder / "spec.toml").read_bytes() == b"source"
 
-    kept(made, b"", prepared, run, unwritten)
+    save_files(made, b"", prepared, run, unwritten)
     assert not run.after.exists()
     assert run.before.exists()
 
 
-def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_path):
+def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_path):
     """For a group with a line feed in its name, offsets.csv is omitted and an earlier one deleted; the rest is kept."""
     made = InMemoryCluster()
     for topic in ("inv", "cat"):
@@ -79,6 +79,7 @@ def test_offsets_for_kafkas_tool_are_left_out_where_it_could_not_read_them(tmp_p
     prepared = prepare(made, SplitSpec(source="big", targets=targets), WriteOptions(), FakeClock())
     run = RunDir(tmp_path)
     run.offsets.touch()
-    kept(made, b"", prepared, run, write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda deed: None))
+    done = write(made, made, Execution.of(prepared.plan, FakeClock().now()), lambda execution: None)
+    save_files(made, b"", prepared, run, done)
     assert run.after.exists()
     assert not run.offsets.exists()

@@ -10,11 +10,14 @@ import pytest
 
 from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import ways_back
+from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.run_states import State, Step, Verb, step
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
-from tests.support.connected import MIGRATE, PARTITION, Connected
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.rows import row
 
 RUN = "split.toml.run"
 OTHER = TopicPartition("kept", 0)
@@ -40,10 +43,11 @@ def keep_a_topic(cli: Connected) -> None:
 
 
 def verbs(cli: Connected) -> list[str]:
-    return [deed["verb"] for deed in json.loads((cli.folder / RUN / "receipt.json").read_text())["executions"]]
+    receipt = json.loads((cli.folder / RUN / "receipt.json").read_text())
+    return [execution["verb"] for execution in receipt["executions"]]
 
 
-def test_the_table_of_the_docs_is_the_one_in_force():
+def test_the_table_in_the_docs_matches_the_code():
     """The table in docs/runs.md says for each state what each command does."""
     words = {
         Step.START: ("start", "start anew"),
@@ -62,31 +66,41 @@ def test_the_table_of_the_docs_is_the_one_in_force():
             assert cell.strip() in words[step(state, verb)], (state, verb)
 
 
-def test_the_same_migrate_again_once_the_new_group_has_started(cli):
+def test_rerun_after_the_target_group_started(cli):
     """A re-run after the target group has started writes nothing and is exit 0."""
     cli(*MIGRATE)
     cli.cluster.join("new", member("started", "t"))
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
     again = cli(*MIGRATE)
-    assert "handed over already, and new has started; nothing was written" in again.stderr
+    assert "handed over already, and started since: group new; nothing was written" in again.stderr
     assert cli.offset("new") == 8
     assert verbs(cli) == ["hand-over"]
 
 
-def test_the_same_migrate_again_after_an_old_application_came_back(cli):
+def test_a_file_without_offsets_is_not_the_same_hand_over(cli):
+    """A file without any committed offset asks for another hand-over than the receipt's: exit 2, not "done already"."""
+    cli(*APPLY)
+    cli.cluster.commit("new", PARTITION, 8)
+    assert "handed over already" in cli(*APPLY).stderr
+    tables.save(SnapshotTable.of_rows([row(group="new", source_group="old", offset=None)]), cli.folder / "unset.csv")
+    error = cli.fails("apply", "unset.csv", *APPLY[2:], code=2)
+    assert "receipt.json is the receipt of another migration" in error
+
+
+def test_rerun_after_the_source_group_committed_again(cli):
     """If the source committed after the target started, a re-run names the repeated records and writes nothing."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     cli.cluster.commit("old", PARTITION, 9)
     error = cli.fails(*MIGRATE, code=4)
-    assert "new has started; group 'old' committed 1 partition after its offsets were read" in error
+    assert "started since: group new; group 'old' has committed on 1 partition since its offsets were read" in error
     assert "t-0 5 → 9 (4 records)" in error
-    assert "stop it, those records are processed twice; nothing was written" in error
+    assert "stop these consumers, because what they read is processed twice; nothing was written" in error
     assert cli.offset("new") == 6
 
 
-def test_the_same_migrate_again_after_a_new_group_committed_during_it(cli, monkeypatch):
+def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
     """A target commit before the read-back leaves the partition unconfirmed; a re-run takes it as handed over."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
@@ -99,11 +113,11 @@ def test_the_same_migrate_again_after_a_new_group_committed_during_it(cli, monke
 
     monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_start)
     assert "1 partition not confirmed" in cli.fails(*MIGRATE, code=4)
-    assert "new has started; nothing was written" in cli(*MIGRATE).stderr
+    assert "started since: group new; nothing was written" in cli(*MIGRATE).stderr
     assert cli.offset("new") == 8
 
 
-def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
+def test_rerun_after_a_target_group_lost_an_offset(cli):
     """If a target group lost its committed offset, a re-run is exit 3, although another target has started."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.commit("old", TopicPartition("u", 0), 0)
@@ -113,10 +127,10 @@ def test_the_same_migrate_again_after_a_new_group_lost_an_offset(cli):
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
     cli.cluster.delete_offsets("second", [TopicPartition("u", 0)])
-    assert "no committed offset any more: second u-0: nobody can tell how far" in cli.fails(*MIGRATE, code=3)
+    assert "no committed offset any more for second u-0, so it is not known how far" in cli.fails(*MIGRATE, code=3)
 
 
-def test_the_same_migrate_again_after_a_rollback_that_could_not_undo_all(cli, monkeypatch):
+def test_rerun_after_a_partial_rollback(cli, monkeypatch):
     """After a rollback that undid only one of two targets, a re-run does not say that all is handed over."""
     other = TopicPartition("u", 0)
     cli.cluster.create_topic("u", 1)
@@ -139,20 +153,20 @@ def test_the_same_migrate_again_after_a_rollback_that_could_not_undo_all(cli, mo
         patched.setattr(cli.cluster, "alter_offsets", alter_and_commit)
         cli.fails("rollback", RUN, "--yes", code=4)
     assert cli.offset("new") == 7
-    assert "second u-0: the committed offset is not the one that" in cli.fails(*MIGRATE, code=2)
+    assert "second u-0: the committed offset is no longer the one that" in cli.fails(*MIGRATE, code=2)
 
 
-def test_delete_offsets_of_a_source_group_that_is_gone_says_so(cli):
+def test_delete_offsets_of_a_deleted_source_group(cli):
     """If the source group no longer exists, delete-offsets says that no offset is left to delete."""
     cli(*MIGRATE)
     cli.cluster.delete_group("old")
     done = cli("delete-offsets", RUN, "--yes")
-    assert "group old does not exist any more: it has no offset left to delete" in done.stdout
+    assert "group old not found any more: no offset is left to delete there" in done.stdout
     assert verbs(cli) == ["hand-over", "delete-offsets"]
-    assert "group old does not exist any more" not in cli("delete-offsets", RUN, "--yes").stdout
+    assert "group old not found any more" not in cli("delete-offsets", RUN, "--yes").stdout
 
 
-def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
+def test_rerun_refuses_an_altered_offset_that_was_in_place(cli):
     """An offset that was in place and has changed since is refused, because a rollback could not restore it."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "forward"\n')
@@ -160,21 +174,21 @@ def test_the_same_migrate_again_where_an_offset_in_place_was_altered(cli):
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     error = cli.fails(*MIGRATE, code=2)
-    assert "new t-0: the committed offset is not the one that split.toml.run/receipt.json confirmed" in error
+    assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in error
     assert cli.offset("new") == 6
 
 
-def test_the_same_migrate_again_after_the_new_group_is_gone(cli):
+def test_rerun_does_not_write_a_deleted_target_group_again(cli):
     """A confirmed target group that was deleted is not written again, because it may have processed records."""
     cli(*MIGRATE)
     cli.cluster.delete_group("new")
-    assert "new t-0: the committed offset is not the one that split.toml.run/receipt.json confirmed" in cli.fails(
+    assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in cli.fails(
         *MIGRATE, code=2
     )
     assert cli.offset("new") is None
 
 
-def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatch):
+def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, monkeypatch):
     """An offset that a consumer commits during the rollback is not deleted: exit 4."""
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION])
@@ -187,11 +201,11 @@ def test_a_rollback_deletes_nothing_that_was_committed_meanwhile(cli, monkeypatc
 
     monkeypatch.setattr(cli.cluster, "alter_offsets", alter_and_commit)
     done = cli("rollback", RUN, "--yes", code=4)
-    assert "committed 8 during the rollback: stop its consumers" in done.stdout
+    assert "committed 8 during the rollback: stop the group's consumers" in done.stdout
     assert (cli.offset("new"), cli.offset("old")) == (8, 5)
 
 
-def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
+def test_the_guard_of_a_rollback_watches_offsets_that_were_in_place(cli, monkeypatch):
     """The guard of a rollback also watches offsets that were in place and were not written."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
@@ -207,7 +221,7 @@ def test_a_rollback_watches_also_what_was_in_place_before(cli, monkeypatch):
     assert "u-0 3 → 6 (3 records); stop it" in cli.fails("rollback", RUN, "--yes", code=4)
 
 
-def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(cli):
+def test_rerun_hands_over_a_later_source_offset_if_the_target_has_not_started(cli):
     """If the target has not started, a re-run hands over the source group's later offset."""
     cli(*MIGRATE)
     cli.cluster.commit("old", PARTITION, 9)
@@ -216,48 +230,78 @@ def test_a_source_that_moved_before_the_new_group_started_is_handed_over_again(c
     assert verbs(cli) == ["hand-over"]
 
 
-def test_exit_4_of_the_guard_tells_both_cases(cli, monkeypatch):
+def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, monkeypatch):
     """The guard's error says what to do if the target groups have started, and if they have not."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 7))
     for module in (cutover, ways_back):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
     error = cli.fails(*MIGRATE, "--guard", "5s", code=4)
-    assert "t-0 5 → 7 (2 records); stop it. If the new groups have not started, run the same command again" in error
+    assert (
+        "t-0 5 → 7 (2 records); stop its consumers. If the new groups have not started, run the same command again"
+        in error
+    )
     assert "if they have started, these records are processed twice" in error
 
 
-def test_a_rollback_with_exit_4_of_the_guard_is_exit_4_again(cli, monkeypatch):
+def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
     """A repeated rollback writes nothing, and repeats that records are processed twice, with exit 4."""
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
     for module in (cutover, ways_back):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
-    assert "t-0 nothing → 7; stop it" in cli.fails("rollback", RUN, "--yes", code=4)
+    assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
     error = cli.fails("rollback", RUN, "--yes", code=4)
-    assert "is rolled back already, but group 'new' committed 1 partition after its offsets were read" in error
-    assert "what it processed from there on is processed twice; nothing was written" in error
+    assert "is rolled back already, but group 'new' has committed on 1 partition since its offsets were read" in error
+    assert "what they read from there on is processed twice; nothing was written" in error
     assert verbs(cli) == ["hand-over", "rollback"]
 
 
-def test_a_rollback_of_a_run_that_wrote_nothing_says_so(cli):
+def test_rollback_of_a_run_that_wrote_nothing(cli):
     """A run that found every offset in place wrote nothing, so there is nothing to roll back."""
     cli.cluster.commit("new", PARTITION, 5)
     done = cli(*MIGRATE)
-    assert "nothing was written: every offset was in place already, written by another run" in done.stderr
+    assert done.stderr.endswith("written by another run, whose receipt can undo it\n")
+    assert "rollback" not in done.stderr
+    assert "pass     in range          nothing to check: no offset is written\n" in done.stdout
     assert "nothing to roll back: this run wrote nothing" in cli.fails("rollback", RUN, "--yes", code=3)
     assert cli.offset("new") == 5
 
 
-def test_the_plan_says_that_a_hand_back_stops_all_of_the_old_group(cli):
+def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
+    """The question names what is restored and deleted where. The old applications may start before the watch ends."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 3)
+    for group, topic, offset in (("old", "u", 3), ("b", "u", 1)):
+        cli.cluster.commit(group, TopicPartition(topic, 0), offset)
+    targets = '[[target]]\ngroup = "b"\ntopics = ["u"]\n[options]\non_existing = "forward"\n'
+    (cli.folder / "split.toml").write_text((cli.folder / "split.toml").read_text().replace("[options]\n", targets))
+    cli(*MIGRATE)
+    asked: list[str] = []
+
+    def agree(question: str, **_) -> bool:
+        asked.append(question)
+        return True
+
+    monkeypatch.setattr("typer.confirm", agree)
+    monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
+    done = cli("rollback", RUN)
+    assert asked == ["Restore 1 offset in b and delete 1 offset in new?"]
+    assert "in range" not in done.stdout
+    start, *_, later = done.stderr.splitlines()
+    assert start == "written and read back: START THE OLD APPLICATIONS NOW"
+    assert later == "later: migrate-groups delete-group new, if nothing else uses it; or migrate again"
+
+
+def test_the_plan_says_that_hand_back_needs_the_whole_source_group_stopped(cli):
     """If a topic stays, the plan says that a hand-back needs all members of the source group to stop."""
     assert "way back" not in cli("migrate", "split.toml", "--dry-run").stdout
     keep_a_topic(cli)
     shown = cli("migrate", "split.toml", "--dry-run").stdout
-    assert "kept stays with old: a hand-back needs all members of old to stop, for 0 s to settle" in shown
+    assert "old keeps topic kept: for a hand-back, all its members must stop, for 0 s" in shown
     assert "hand-back split.toml.run (after: all of old must stop for it)" in cli(*MIGRATE).stderr
 
 
-def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
+def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
     """A hand-back waits until the source group has no member, because brokers refuse offsets for a live group."""
     keep_a_topic(cli)
     cli(*MIGRATE)
@@ -268,10 +312,10 @@ def test_hand_back_waits_for_an_old_group_that_lives_on(cli, monkeypatch):
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     done = cli("hand-back", RUN, "--yes", "--wait", "60s")
     assert cli.offset("old") == 8
-    assert "next: start the old applications" in done.stderr
+    assert "written and read back: START THE OLD APPLICATIONS NOW\n" in done.stderr
 
 
-def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatch):
+def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch):
     """A target commit while the provisional plan is made is pending, not refused."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
@@ -283,11 +327,12 @@ def test_hand_back_of_an_application_that_is_just_stopping_waits(cli, monkeypatc
         return bounds(*arguments, **named)
 
     monkeypatch.setattr(cli.cluster, "log_ranges", commits_meanwhile)
-    cli("hand-back", RUN, "--yes", "--wait", "60s")
+    done = cli("hand-back", RUN, "--yes", "--wait", "60s")
+    assert "t-0 6 → 7 (+1); hand-back reads its offsets again\n" in done.stdout
     assert cli.offset("old") == 8
 
 
-def test_after_a_hand_back_the_same_migrate_starts_anew(cli):
+def test_rerun_after_a_hand_back_replaces_the_target_offset(cli):
     """After a hand-back, a re-run replaces the target's offset by the source group's present one."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 7)
@@ -299,7 +344,7 @@ def test_after_a_hand_back_the_same_migrate_starts_anew(cli):
     assert verbs(cli) == ["hand-over", "hand-back", "hand-over"]
 
 
-def test_after_a_hand_back_somebody_elses_offset_in_the_target_is_not_replaced(cli):
+def test_rerun_after_a_hand_back_refuses_another_clients_target_offset(cli):
     """After a hand-back, a target offset that another client committed is refused."""
     cli(*MIGRATE)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
@@ -328,29 +373,29 @@ def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, mon
     assert cli.offset("new") == 5
 
 
-def test_a_source_group_that_expires_is_said_to_have_expired(cli, monkeypatch):
+def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypatch):
     """The error counts the expired commits and names the option that hands them over; so does a re-run."""
     with expiring(cli, monkeypatch):
         error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
-    assert "group 'old' has no committed offset any more: 1 commit expired, or were deleted, since this run" in error
-    assert 'vanished = "restore" hands over what it had committed' in error
+    assert "group 'old' has no committed offset any more: 1 committed offset expired or deleted since this run" in error
+    assert "pass --vanished restore to hand over the offsets read before" in error
     assert (cli.folder / RUN / "baseline.parquet").exists()
-    assert 'vanished = "restore"' in cli.fails(*MIGRATE, code=3)
+    assert "pass --vanished restore" in cli.fails(*MIGRATE, code=3)
     cli(*MIGRATE, "--vanished", "restore")
     assert cli.offset("new") == 5
 
 
-def test_a_group_that_expired_and_was_last_seen_while_it_ran_is_refused(cli):
+def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
     """A group last seen with members may have moved on before it expired, so its last known offset is refused."""
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     cli.cluster.leave("old", "runs")
     cli.cluster.delete_group("old")
-    assert "last seen while it still ran" in cli.fails(*MIGRATE, "--vanished", "restore", code=3)
+    assert "still ran when they were read" in cli.fails(*MIGRATE, "--vanished", "restore", code=3)
     assert cli.offset("new") is None
 
 
-def test_one_file_for_several_groups(cli):
+def test_each_target_of_one_file_has_its_own_receipt(cli):
     """Each target's receipt has the target in its name, so that one file can be applied to several groups."""
     cli("snapshot", "old", "-o", "s.csv")
     for group in ("one", "a/b"):
@@ -365,17 +410,27 @@ def test_one_file_for_several_groups(cli):
 
 
 @pytest.mark.parametrize(
-    ("way_back", "said"), [("rollback", "it was rolled back"), ("hand-back", "it was handed back")]
+    ("way_back", "said"), [("rollback", "rolled back already"), ("hand-back", "handed back already")]
 )
-def test_reconcile_of_a_run_that_was_taken_back_is_refused(cli, way_back, said):
-    """A run that was rolled back or handed back has nothing to judge: exit 3."""
+def test_reconcile_of_a_reverted_run_is_refused(cli, way_back, said):
+    """A run that was rolled back or handed back has no hand-over to judge: exit 3."""
     cli(*MIGRATE)
     cli(way_back, RUN, "--yes")
-    assert f"nothing to judge: new t-0: {said}" in cli.fails("reconcile", RUN, code=3)
+    assert f"no hand-over to judge: new t-0: {said}" in cli.fails("reconcile", RUN, code=3)
 
 
-def test_reconcile_of_a_run_that_wrote_nothing_says_so(cli):
-    """A run directory without a receipt has nothing to judge: exit 3."""
+def test_reconcile_of_a_run_without_a_receipt_is_refused(cli):
+    """A run directory without a receipt has no hand-over to judge: exit 3."""
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
-    assert "nothing to judge: this run wrote nothing" in cli.fails("reconcile", RUN, code=3)
+    assert "no hand-over to judge: this run wrote nothing" in cli.fails("reconcile", RUN, code=3)
+
+
+def test_a_refused_migration_leaves_no_empty_run_directory(cli):
+    """A folder that the command has made is removed if nothing was saved in it; one of the user stays."""
+    cli.cluster.commit("new", PARTITION, 9)
+    cli.fails(*MIGRATE, code=3)
+    assert not (cli.folder / RUN).exists()
+    (cli.folder / "mine").mkdir()
+    cli.fails(*MIGRATE, "--run-dir", "mine", code=3)
+    assert [*(cli.folder / "mine").iterdir()] == []

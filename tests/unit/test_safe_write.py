@@ -16,7 +16,7 @@ from migrate_groups.files.runs import fence_parquet
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.files.safe_write import check_writable, write_whole
 from migrate_groups.files.snapshots import any_format as tables
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.cli import CliHere
 from tests.support.rows import row
 
@@ -26,7 +26,7 @@ def write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "link to a folder"])
-def test_what_is_no_file_is_never_replaced(tmp_path, kind):
+def test_links_and_pipes_are_never_replaced(tmp_path, kind):
     """A link and a pipe are never replaced, also with ``replace``."""
     (tmp_path / "theirs").write_bytes(b"theirs")
     path = tmp_path / "out"
@@ -54,7 +54,7 @@ def test_a_device_is_never_replaced(tmp_path, monkeypatch):
         write(Path("/dev/null"))
 
 
-def test_a_link_to_a_folder_above_is_followed(tmp_path):
+def test_a_parent_folder_may_be_a_link(tmp_path):
     """A folder above the file may be a link."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
@@ -63,7 +63,7 @@ def test_a_link_to_a_folder_above_is_followed(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
-def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
     """A replaced file keeps its mode, so that a private receipt stays private."""
     (tmp_path / "out").write_bytes(b"before")
     (tmp_path / "out").chmod(mode)
@@ -72,7 +72,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == mode
 
 
-def test_what_a_killed_run_left_is_swept_and_what_another_writes_is_not(tmp_path):
+def test_only_temporary_files_of_killed_processes_are_deleted(tmp_path):
     """A write deletes temporary files of killed processes in its folder, but none that a process has open."""
     killed = "import os, sys; sys.path[:0] = {!r}\nfrom pathlib import Path\n{}"
     program = (
@@ -119,14 +119,14 @@ def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
     """A file name over 255 bytes is a one-line error with exit 2, and no file is made."""
     cli = CliHere(tmp_path, "nowhere:1")
     for name in ("good.csv", f"{'x' * 245}.csv"):
-        tables.save(Snapshot.of_rows([row()]), tmp_path / name)
+        tables.save(SnapshotTable.of_rows([row()]), tmp_path / name)
     (tmp_path / "good.toml").write_text('source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n')
     names = sorted(tmp_path.iterdir())
     assert "File name too long" in cli.fails(*arguments, code=2)
     assert sorted(tmp_path.iterdir()) == names
 
 
-def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
+def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
     """A folder without search permission is an error: its files are not taken for missing."""
     observe = Path.stat
 
@@ -146,15 +146,15 @@ def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
 )
-def test_a_persons_own_files_are_not_replaced_by_a_run(tmp_path, name):
+def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
     """In a folder without a receipt, a file with a name that a run uses is named and refused."""
     (tmp_path / name).write_bytes(b"theirs")
-    with pytest.raises(InvalidInput, match=f"has {name} and no receipt.*--run-dir"):
+    with pytest.raises(InvalidInput, match=f"has {name} but no receipt.*--run-dir"):
         RunDir(tmp_path).make()
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_runs_own_files_are_replaced(tmp_path):
+def test_files_beside_a_receipt_may_be_replaced(tmp_path):
     """Beside a receipt, such files belong to a run and may be replaced."""
     for name in ("receipt.json", "plan.json", "offsets.csv"):
         (tmp_path / name).write_bytes(b"ours")
@@ -167,11 +167,11 @@ def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
     fence_parquet.save([], run.fence)
     run.make()
     run.fence.write_bytes(b"wood")
-    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a whole Parquet file"):
+    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a complete Parquet file"):
         run.make()
 
 
-def test_a_folder_in_the_place_of_a_runs_file_is_refused_at_once(tmp_path):
+def test_a_folder_with_the_name_of_a_run_file_is_refused_before_the_run(tmp_path):
     """A folder with the name of a run's file is refused before the run begins."""
     (tmp_path / "receipt.json").touch()
     (tmp_path / "after.parquet").mkdir()

@@ -23,7 +23,7 @@ def outcome(script: Path, arguments: list[str], monkeypatch) -> int | str | None
 
 
 @pytest.mark.parametrize("script", [each for each in SCRIPTS if each.name not in WITHOUT_OPTIONS], ids=lambda p: p.stem)
-def test_a_script_says_what_it_takes_and_refuses_the_rest(script, monkeypatch, capsys):
+def test_a_script_shows_its_usage_and_refuses_unknown_options(script, monkeypatch, capsys):
     """``--help`` is exit 0 with the usage; an unknown option is exit 2 before anything is done."""
     assert (outcome(script, ["--help"], monkeypatch) or 0) == 0
     assert capsys.readouterr().out.startswith(f"usage: {script.name} ")

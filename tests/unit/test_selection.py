@@ -9,10 +9,10 @@ from msgspec import structs
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.snapshots.selection import Selection, TopicPattern, parse_partitions, select
-from migrate_groups.snapshots.snapshot import Snapshot, concatenate
+from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate
 from tests.support.rows import NOON, row
 
-TABLE = Snapshot.of_rows(
+TABLE = SnapshotTable.of_rows(
     row(group=group, topic=topic, partition=number)
     for group in ("g", "h")
     for topic in ("pay.eu", "pay.us", "orders")
@@ -20,11 +20,11 @@ TABLE = Snapshot.of_rows(
 )
 
 
-def keys(snapshot: Snapshot) -> set[tuple[str | None, str, int]]:
+def keys(snapshot: SnapshotTable) -> set[tuple[str | None, str, int]]:
     return {(each.group, each.topic, each.partition) for each in snapshot.rows()}
 
 
-def test_all_restrictions_hold_together():
+def test_all_restrictions_apply_together():
     """Topics, excluded topics, groups and partitions restrict together; an empty selection keeps every row."""
     selection = Selection(
         topics=(TopicPattern("pay.*"),),
@@ -36,7 +36,7 @@ def test_all_restrictions_hold_together():
     assert select(TABLE, Selection()) == TABLE
 
 
-def test_excluding_alone_keeps_the_rest():
+def test_exclude_topic_alone_keeps_all_other_topics():
     """``--exclude-topic`` without ``--topic`` keeps all other topics."""
     kept = select(TABLE, Selection(excluded_topics=(TopicPattern("pay.*"),)))
     assert kept.topics() == ["orders"]
@@ -47,18 +47,41 @@ def test_excluding_alone_keeps_the_rest():
     [
         (Selection(topics=(TopicPattern("nope"),)), "no topic matches nope"),
         (Selection(excluded_topics=(TopicPattern("nope"),)), "no topic matches nope"),
-        (Selection(groups=("nope",)), "no group nope in the file; it has g, h"),
-        (Selection(partitions=(range(9, 10),)), "nothing in the file"),
-        (Selection(topics=(TopicPattern("orders"),), excluded_topics=(TopicPattern("o*"),)), "nothing in the file"),
+        (Selection(groups=("nope",)), "group nope not found in the file: it has g, h"),
+        (Selection(groups=("gg",)), r"group gg not found in the file: did you mean g\?"),
+        (Selection(topics=(TopicPattern("order"),)), r"no topic matches order: did you mean orders\?"),
+        (Selection(topics=(TopicPattern("Orders"),)), r"no topic matches Orders: did you mean orders\?"),
+        (Selection(topics=(TopicPattern("order.*"),)), r"order\.\* would match as a regular expression: write a glob"),
+        (Selection(partitions=(range(9, 10),)), "no partition matches 9: choose from partitions 0, 1, 2, 3"),
+        (
+            Selection(partitions=(range(2), range(9, 12))),
+            "no partition matches 9-11: choose from",
+        ),
+        (
+            Selection(topics=(TopicPattern("orders"),), excluded_topics=(TopicPattern("o*"),)),
+            "no row of the file matches all",
+        ),
     ],
 )
-def test_what_matches_nothing_is_an_error(selection, complaint):
+def test_a_selection_that_matches_nothing_is_an_error(selection, complaint):
     """A mistyped topic, group or partition is an error, not an empty file."""
     with pytest.raises(InvalidInput, match=complaint):
         select(TABLE, selection)
 
 
-def test_a_bracket_within_brackets_is_no_warning():
+def test_a_range_must_match_a_partition_of_the_selected_topics():
+    """A range that only other topics or groups have partitions for is an error, not silently ignored."""
+    table = concatenate([TABLE, SnapshotTable.of_rows([row(group="g", topic="wide", partition=99)])])
+    selection = Selection(topics=(TopicPattern("orders"),), partitions=(range(1), range(99, 100)))
+    with pytest.raises(InvalidInput, match="no partition matches 99: choose from partitions 0, 1, 2, 3"):
+        select(table, selection)
+    assert keys(select(table, Selection(partitions=(range(3, 5), range(99, 100))))) == {
+        *((group, topic, 3) for group in ("g", "h") for topic in ("pay.eu", "pay.us", "orders")),
+        ("g", "wide", 99),
+    }
+
+
+def test_a_bracket_within_brackets_causes_no_warning():
     """``[[a]`` matches a bracket or an a, in globs and regular expressions, without a warning from Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -71,21 +94,30 @@ def test_partitions_are_numbers_or_ranges():
     assert list(parse_partitions("7")) == [7]
     assert list(parse_partitions("3-5")) == [3, 4, 5]
     for wrong in ("", "-1", "5-3", "a", "1,2", "1-", "٣", "99999999999"):
-        with pytest.raises(UsageError, match="not a partition"):
+        with pytest.raises(UsageError, match="is not a partition"):
             parse_partitions(wrong)
 
 
-def test_snapshots_are_sorted_and_a_history_keeps_every_moment():
+def test_snapshots_are_sorted_and_a_history_keeps_every_time():
     """Rows are sorted by group, topic and partition; a history keeps the rows of every time."""
-    assert list(Snapshot.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
+    assert list(SnapshotTable.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
         TABLE.rows(), key=lambda row: (row.group, row.topic, row.partition)
     )
-    later = Snapshot.of_rows(structs.replace(each, taken_at=NOON.replace(hour=13)) for each in TABLE.rows())
+    later = SnapshotTable.of_rows(structs.replace(each, taken_at=NOON.replace(hour=13)) for each in TABLE.rows())
     assert len(concatenate([TABLE, later])) == 2 * len(TABLE)
 
 
-def test_no_commit_is_never_lag_zero():
+def test_lag_is_unknown_without_a_committed_offset_or_log_end():
     """Lag is unknown without a committed offset or log end offset, and their difference otherwise."""
     assert row(offset=None).lag is None
     assert row(log_end_offset=None).lag is None
     assert row(offset=5, log_end_offset=9).lag == 4
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"), [("orders:0", "--partition 0"), ("orders:0,3", "--partition 0 --partition 3")]
+)
+def test_a_topic_with_a_partition_is_refused_with_the_options_to_pass(typed, options):
+    """kafka-consumer-groups takes ``orders:0``; the error says the options, and which commands have them."""
+    with pytest.raises(InvalidInput, match=f"names a partition: pass --topic .* {options} to filter or rewind"):
+        TopicPattern(typed)

@@ -18,7 +18,7 @@ from migrate_groups.files import split_toml
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
-from migrate_groups.snapshots.snapshot import COLUMNS, Row, Snapshot, concatenate
+from migrate_groups.snapshots.snapshot import COLUMNS, Row, SnapshotTable, concatenate
 from tests.support.rows import NOON, row
 from tests.support.snapshot_corpus import BAD, GOOD
 
@@ -26,8 +26,14 @@ HEADER = ",".join(COLUMNS)
 LINE = "c,2026-11-20T01:02:03Z,g,,Empty,classic,t,id,0,5,0,,0,9"
 
 
-def load(text: str | bytes) -> Snapshot:
+def load(text: str | bytes) -> SnapshotTable:
     return tables.load(Path("-"), stream=io.BytesIO(text if isinstance(text, bytes) else text.encode()))
+
+
+def test_a_device_is_refused():
+    """A device may have no end, so it is not read."""
+    with pytest.raises(InvalidInput, match="/dev/zero is a device, which may have no end: name a file, or - for stdin"):
+        tables.load(Path("/dev/zero"))
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.lists(
@@ -73,7 +79,7 @@ def test_a_good_file_of_the_corpus_is_read(text):
     assert len(load(text)) == len(text.replace('"g\nh"', "g").splitlines()) - ("topic" in text)
 
 
-def test_a_header_says_what_a_file_without_one_says():
+def test_a_reset_file_may_have_a_header():
     """A file with a header of three columns equals the file without a header."""
     assert load("topic,partition,offset\nt,0,1\n") == load("t,0,1\n")
 
@@ -81,7 +87,7 @@ def test_a_header_says_what_a_file_without_one_says():
 @given(rows=ROWS)
 def test_csv_and_parquet_load_back_what_was_saved(rows):
     """Both formats load back equal, for names with quotes, NULs and newlines, and offsets up to 2^63 - 1."""
-    snapshot = Snapshot.of_rows(rows)
+    snapshot = SnapshotTable.of_rows(rows)
     assert load(tables.to_csv(snapshot)) == snapshot
     parquet = io.BytesIO()
     snapshot_parquet.write(snapshot, parquet)
@@ -116,19 +122,19 @@ def test_nullable_columns_may_be_missing():
     assert (only.group, only.offset, only.log_end_offset) == (None, None, None)
 
 
-def test_columns_may_stand_in_any_order():
+def test_columns_may_be_in_any_order():
     """Columns may be in any order, because the header names them."""
     header, line = ",".join(reversed(COLUMNS)), ",".join(reversed(LINE.split(",")))
     assert load(f"{header}\n{line}\n") == load(f"{HEADER}\n{LINE}\n")
 
 
-def test_names_stay_text():
+def test_names_that_look_like_numbers_stay_text():
     """Group 00123 and topic 007 keep their zeros; NA is a group name, not null."""
     text = f"{HEADER}\n{LINE.replace(',g,', ',00123,').replace(',t,', ',007,')}\n{LINE.replace(',g,', ',NA,')}\n"
     assert {(each.group, each.topic) for each in load(text).rows()} == {("00123", "007"), ("NA", "t")}
 
 
-def test_empty_table_and_windows_line_ends():
+def test_an_empty_table_and_crlf_line_ends_are_read():
     """A header alone is an empty snapshot; lines may end in CRLF."""
     assert len(load(f"{HEADER}\n")) == 0
     assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
@@ -152,9 +158,9 @@ def test_empty_table_and_windows_line_ends():
         "'\uff1d1",
     ],
 )
-def test_no_cell_is_a_formula(name):
+def test_a_saved_cell_that_looks_like_a_formula_gets_an_apostrophe(name):
     """A cell that a spreadsheet would compute has an apostrophe before it in the file, and loads back unchanged."""
-    snapshot = Snapshot.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
+    snapshot = SnapshotTable.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
     data = tables.to_csv(snapshot)
     cells = [cell for line in csv.reader(io.StringIO(data.decode(), newline="")) for cell in line]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20") and cell]
@@ -162,38 +168,38 @@ def test_no_cell_is_a_formula(name):
     assert load(data) == snapshot
 
 
-def test_no_file_has_a_nul():
+def test_a_nul_in_metadata_is_escaped():
     """A NUL in metadata, which confluent-kafka adds, is escaped; text that looks like an escape is kept.
 
     docs/kafka-behaviour.md#confluent-kafka
     """
-    snapshot = Snapshot.of_rows([row(metadata="note\0"), row(partition=1, metadata=r"{'é': '\u00e9\u0000'}")])
+    snapshot = SnapshotTable.of_rows([row(metadata="note\0"), row(partition=1, metadata=r"{'é': '\u00e9\u0000'}")])
     data = tables.to_csv(snapshot)
     assert b"\0" not in data
     assert rb"note\u0000" in data
     assert load(data) == snapshot
 
 
-def test_a_formula_that_a_person_wrote_is_a_name():
+def test_a_cell_that_looks_like_a_formula_loads_unchanged():
     """Cells that look like a formula load unchanged; files for Kafka's own tool never get an apostrophe."""
     (only,) = load(f"{HEADER}\n{LINE.replace(',g,', ',=g,')}\n").rows()
     assert only.group == "=g"
     (only,) = load("'=g,-t,0,5\n").rows()
     assert (only.group, only.topic) == ("'=g", "-t")
-    assert reset_csv.to_bytes(Snapshot.of_rows([row(group="=g"), row(group="h")]))[0].startswith(b"=g,")
+    assert reset_csv.to_bytes(SnapshotTable.of_rows([row(group="=g"), row(group="h")]))[0].startswith(b"=g,")
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
     """Among several groups, one that Kafka's tool cannot read is refused; alone it is exported without its name."""
-    both = Snapshot.of_rows([row(group=name), row(group="plain")])
-    with pytest.raises(InvalidInput, match="has a line feed or a NUL in its name") as raised:
+    both = SnapshotTable.of_rows([row(group=name), row(group="plain")])
+    with pytest.raises(InvalidInput, match="with a line feed or a NUL in the name") as raised:
         reset_csv.to_bytes(both)
     assert name in str(raised.value)
     assert reset_csv.to_bytes(both.keep({"group": [name]}))[0] == b"t,0,5\n"
 
 
-def test_a_wrong_cell_after_a_guarded_one_has_its_place():
+def test_a_wrong_cell_after_an_added_apostrophe_has_its_own_line():
     """A wrong cell is reported with its own line, also after a line with an added apostrophe."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
         load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
@@ -205,7 +211,7 @@ def changed(column: str, cell: str) -> str:
     return f"{HEADER}\n{LINE.replace(',t,', ',a,')}\n{','.join(cells)}\n"
 
 
-def test_quotes_that_csv_has_are_read():
+def test_quoted_cells_are_read():
     """Quoted and empty cells, doubled quotes, and commas within quotes are read, with both line ends."""
     for cell in ('"old"', '"o""ld"', '"""old"""', '"o\\nl,d"', '"\'"'):
         name = cell[1:-1].replace('""', '"')
@@ -232,9 +238,9 @@ def test_a_misquoted_reset_file_is_refused(text):
         (f"{HEADER}\n{LINE[:-4]}\n", "line 2: 12 columns; expected 14"),
         (f"{HEADER}\n{LINE}\n\n", "line 3: 0 columns; expected 14"),
         (f"{HEADER},extra\n{LINE},1\n", "line 1: unknown column extra"),
-        (f"{HEADER.replace('metadata', 'offset')}\n{LINE}\n", "line 1: twice there: column offset"),
-        (f"{HEADER},offset\n{LINE},5\n", "twice there: column offset"),
-        (f"{HEADER}\n{LINE}\n{LINE}\n", "t-0 of group 'g' stands twice"),
+        (f"{HEADER.replace('metadata', 'offset')}\n{LINE}\n", "line 1: repeated column offset"),
+        (f"{HEADER},offset\n{LINE},5\n", "repeated column offset"),
+        (f"{HEADER}\n{LINE}\n{LINE}\n", "several rows for t-0 of group 'g'"),
         (changed("offset", "-1"), "line 3: offset is '-1'; expected a whole number"),
         (changed("offset", "0x10"), "line 3: offset is '0x10'"),
         (changed("offset", " 12"), "line 3: offset is ' 12'"),
@@ -261,7 +267,7 @@ def test_a_misquoted_reset_file_is_refused(text):
         (changed("metadata", '"a""'), "line 3: a quote that is not CSV"),
     ],
 )
-def test_malformed_csv_is_refused_with_its_place(text, complaint):
+def test_malformed_csv_is_refused_with_its_line(text, complaint):
     """A malformed cell, column or file is refused with its line and what was expected."""
     with pytest.raises(InvalidInput) as raised:
         load(text)
@@ -274,12 +280,12 @@ def test_malformed_csv_is_refused_with_its_place(text, complaint):
         ("t,1\n", "2 columns; expected"),
         ("t,0,5\nt,1\n", "line 2: 2 columns; expected 3"),
         ("t,0,\n", "line 1: offset is empty"),
-        ("t,0,5\nt,0,6\n", "t-0 stands twice"),
+        ("t,0,5\nt,0,6\n", "several rows for t-0"),
         ("t,0,5\n\nt,1,5\n", "line 2: 0 columns"),
         ("t,0,5\n\n\n", "line 2: 0 columns"),
         ("t,0,5\ng,t,0,5\n", "line 2: 4 columns; expected 3"),
-        ("# comment\nt,0,5\n", "line 1: 1 columns"),
-        ("t;0;5\n", "line 1: 1 columns"),
+        ("# comment\nt,0,5\n", "line 1: 1 column;"),
+        ("t;0;5\n", "is a CSV file with semicolons"),
         ("t, 0,5\n", "line 1: partition is ' 0'"),
         ("t,0,1.5\n", "line 1: offset is '1.5'"),
         ("t,0,-1\n", "line 1: offset is '-1'"),
@@ -293,7 +299,7 @@ def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
     assert complaint in str(raised.value)
 
 
-def test_reset_file_claims_nothing():
+def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
     """Rows of a reset file have no source group, cluster or time; the empty last line of --export is accepted."""
     three, four = load("t,0,5\n\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
     assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
@@ -304,9 +310,9 @@ def test_reset_file_claims_nothing():
     assert {(each.source_group, each.cluster_id, each.taken_at) for each in four.rows()} == {(None, None, None)}
 
 
-def test_no_flipped_byte_is_another_offset():
+def test_parquet_with_a_flipped_bit_is_refused_or_loads_equal():
     """A Parquet file with one flipped bit in any byte is refused, or loads equal."""
-    snapshot = Snapshot.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
+    snapshot = SnapshotTable.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
     written = io.BytesIO()
     snapshot_parquet.write(snapshot, written)
     whole = written.getvalue()
@@ -323,10 +329,10 @@ def test_no_flipped_byte_is_another_offset():
 def test_truncated_or_foreign_parquet_is_refused(tmp_path):
     """A truncated Parquet file, and one with other columns, other types or negative offsets, are refused."""
     path = tmp_path / "s.parquet"
-    tables.save(Snapshot.of_rows([row()]), path)
+    tables.save(SnapshotTable.of_rows([row()]), path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InvalidInput, match="not a whole Parquet file"):
+    with pytest.raises(InvalidInput, match="not a complete Parquet file"):
         tables.load(path)
     good = pq.read_table(io.BytesIO(whole))
     for table, complaint in (
@@ -362,10 +368,10 @@ BEYOND = pa.array([NOON, None], MICROSECONDS).cast(pa.int64()).fill_null(2**62).
         ("taken_at", pa.array([NOON, datetime(1, 1, 1, tzinfo=UTC)], MICROSECONDS), None),
     ],
 )
-def test_parquet_holds_what_csv_may_hold(tmp_path, column, values, complaint):
+def test_parquet_accepts_the_values_that_csv_accepts(tmp_path, column, values, complaint):
     """Parquet accepts exactly the values that CSV accepts; another value is refused with its row."""
     path = tmp_path / "s.parquet"
-    tables.save(Snapshot.of_rows([row(), row(partition=1)]), path)
+    tables.save(SnapshotTable.of_rows([row(), row(partition=1)]), path)
     table = pq.read_table(path)
     pq.write_table(table.set_column(table.column_names.index(column), column, pa.array(values)), path)
     if complaint is None:
@@ -377,23 +383,23 @@ def test_parquet_holds_what_csv_may_hold(tmp_path, column, values, complaint):
     assert complaint in str(raised.value)
 
 
-def test_parquet_that_is_no_table_of_ours_is_refused(tmp_path):
+def test_parquet_with_a_duplicate_column_or_invalid_text_is_refused(tmp_path):
     """A Parquet file with a duplicate column, or with text that is not UTF-8, is refused."""
     path = tmp_path / "s.parquet"
-    tables.save(Snapshot.of_rows([row()]), path)
+    tables.save(SnapshotTable.of_rows([row()]), path)
     good = pq.read_table(path)
     pq.write_table(good.append_column("offset", good["offset"]), path)
-    with pytest.raises(InvalidInput, match="twice there: column offset"):
+    with pytest.raises(InvalidInput, match="repeated column offset"):
         tables.load(path)
     text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     pq.write_table(good.set_column(2, "group", text), path)
-    with pytest.raises(InvalidInput, match=r"not a whole Parquet file: .*UTF8"):
+    with pytest.raises(InvalidInput, match=r"not a complete Parquet file: .*UTF8"):
         tables.load(path)
 
 
-def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
+def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
     """A snapshot with time lags has one more column, also if all are null; without them it has the usual columns."""
-    plain = Snapshot.of_rows([row()])
+    plain = SnapshotTable.of_rows([row()])
     for name in ("s.csv", "s.parquet"):
         tables.save(plain, tmp_path / name)
         assert tables.load(tmp_path / name).table.column_names == list(COLUMNS)
@@ -408,35 +414,35 @@ def test_lag_as_time_is_a_column_of_those_that_asked(tmp_path):
         load(f"{HEADER},oldest_unconsumed_at\n{LINE},yesterday\n")
 
 
-def test_lag_as_time_goes_along_with_its_row():
+def test_time_lag_stays_with_its_row():
     """A time lag stays with its row in another group, and in a history beside snapshots without time lags."""
-    timed = Snapshot.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
+    timed = SnapshotTable.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
     [moved] = timed.replace(group=pa.scalar("new")).rows()
     assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))
-    history = concatenate([timed, Snapshot.of_rows([row(taken_at=NOON + timedelta(days=1))])])
+    history = concatenate([timed, SnapshotTable.of_rows([row(taken_at=NOON + timedelta(days=1))])])
     assert [each.time_lag for each in history.rows()] == [timedelta(hours=3), None]
 
 
 def test_duplicates_in_parquet_are_refused(tmp_path):
     """A duplicate row in a Parquet file is refused, and its partition is named."""
     path = tmp_path / "s.parquet"
-    tables.save(Snapshot.of_rows([row()]), path)
+    tables.save(SnapshotTable.of_rows([row()]), path)
     table = pq.read_table(path)
     pq.write_table(pa.concat_tables([table, table]), path)
-    with pytest.raises(InvalidInput, match="t-0 of group 'g' stands twice"):
+    with pytest.raises(InvalidInput, match="several rows for t-0 of group 'g'"):
         tables.load(path)
 
 
-def test_files_are_whole_or_not_there(tmp_path):
+def test_a_failed_write_leaves_no_file(tmp_path):
     """A failed write leaves no file; an existing file stays unless ``replace`` is set."""
     path = tmp_path / "s.csv"
-    tables.save(Snapshot.of_rows([row()]), path)
+    tables.save(SnapshotTable.of_rows([row()]), path)
     before = path.read_bytes()
     with pytest.raises(InvalidInput, match="exists already"):
-        tables.save(Snapshot.of_rows([]), path)
-    with pytest.raises(InvalidInput, match="no folder"):
-        tables.save(Snapshot.of_rows([]), tmp_path / "missing" / "s.csv")
+        tables.save(SnapshotTable.of_rows([]), path)
+    with pytest.raises(InvalidInput, match=r"folder .* does not exist"):
+        tables.save(SnapshotTable.of_rows([]), tmp_path / "missing" / "s.csv")
     assert path.read_bytes() == before
-    tables.save(Snapshot.of_rows([row(), row(partition=1)]), path, replace=True)
+    tables.save(SnapshotTable.of_rows([row(), row(partition=1)]), path, replace=True)
     assert len(tables.load(path)) == 2
     assert [each.name for each in tmp_path.iterdir()] == ["s.csv"]

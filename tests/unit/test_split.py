@@ -11,7 +11,7 @@ from msgspec import structs
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover, split
 from tests.support.rows import row
 
@@ -40,7 +40,7 @@ def test_every_topic_goes_where_the_spec_says():
     )
 
 
-def test_a_glob_is_no_regular_expression_and_matches_whole_names():
+def test_patterns_match_whole_names_and_case():
     """Globs, names and regular expressions match whole names and are case-sensitive; in a glob a dot is a dot."""
     topics = ["pay", "payments", "payments.eu", "Payments.eu", "pays"]
     assert TopicPattern("payments.*").matching(topics) == ["payments.eu"]
@@ -52,54 +52,64 @@ def test_a_glob_is_no_regular_expression_and_matches_whole_names():
 @pytest.mark.parametrize(
     ("wanted", "complaint"),
     [
-        (lambda: spec(("a", ["one"])), "no target takes topic two"),
-        (lambda: spec(("a", ["*"]), ("b", ["two"])), r"more than one target takes topic two \(a, b\)"),
-        (lambda: spec(("a", ["*"]), stay=("one",)), r"more than one target takes topic one \(a, stay\)"),
-        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("two",), fan_out=True), r"takes topic two \(a, stay\)"),
-        (lambda: spec(("a", ["*", "three"])), r"no topic of the group matches three \(a\)"),
+        (lambda: spec(("a", ["one"])), "no target group takes topic two"),
+        (lambda: spec(("a", ["*"]), ("b", ["two"])), r"several groups take topic two \(a, b\)"),
+        (lambda: spec(("a", ["*"]), stay=("one",)), r"several groups take topic one \(a, stay\)"),
+        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("two",), fan_out=True), r"take topic two \(a, stay\)"),
+        (
+            lambda: spec(("a", ["*", "three"])),
+            r"of the group matches three \(a\): correct or remove the pattern",
+        ),
+        (lambda: spec(("a", ["one", "twoo"])), r"matches twoo \(a\): did you mean two\?"),
+        (lambda: spec(("a", ["one", "tw."])), r"matches tw\. \(a\): did you mean two\?"),
+        (
+            lambda: spec(("a", ["one|two"])),
+            r"\(a\): one\|two would match as a regular expression: write a glob",
+        ),
+        (lambda: spec(("a", ["one", "(two"])), r"\(two \(a\): did you mean two\?"),
         (lambda: spec(("g", ["*"])), "'g' is the source group"),
-        (lambda: spec(("a", ["one"]), ("a", ["two"])), "a stands twice"),
-        (lambda: spec(("a", [])), "a has no topics"),
+        (lambda: spec(("a", ["one"]), ("a", ["two"])), "target group a named more than once"),
+        (lambda: spec(("a", [])), "target group a without topics"),
         (lambda: spec(), "no target group"),
         (lambda: spec(("", ["*"])), "empty name"),
-        (lambda: spec(("a", ["*"]), source=""), "no source group"),
-        (lambda: spec(("a", ["*"]), source="h"), "'h' is not in the file; it has g"),
+        (lambda: spec(("a", ["*"]), source=""), "the source group of the split is empty"),
+        (lambda: spec(("a", ["*"]), source="h"), "'h' is not in the file: it has g; correct the source"),
         (lambda: spec(("a", [""])), "pattern is empty"),
     ],
 )
-def test_a_split_that_does_not_cover_is_refused(wanted, complaint):
+def test_an_incomplete_or_ambiguous_split_is_refused(wanted, complaint):
     """A topic left over or taken twice, a pattern without a match, and a target that is the source are refused."""
-    snapshot = Snapshot.of_rows([row(topic="one"), row(topic="two")])
+    snapshot = SnapshotTable.of_rows([row(topic="one"), row(topic="two")])
     with pytest.raises(InvalidInput, match=complaint):
         split(snapshot, wanted())
 
 
 def test_fan_out_gives_a_topic_to_several_groups():
     """With ``fan_out`` a topic may go to two targets, and both get its rows."""
-    parts, _ = split(Snapshot.of_rows([row()]), spec(("a", ["t"]), ("b", ["t"]), fan_out=True))
+    parts, _ = split(SnapshotTable.of_rows([row()]), spec(("a", ["t"]), ("b", ["t"]), fan_out=True))
     assert [(each.group, each.source_group, each.topic) for each in parts.rows()] == [("a", "g", "t"), ("b", "g", "t")]
 
 
-def test_what_was_split_is_not_split_again():
+def test_rows_that_have_a_source_group_are_not_split_again():
     """Rows that have a source group already are refused."""
-    parts, _ = split(Snapshot.of_rows([row()]), spec(("a", ["t"])))
-    with pytest.raises(InvalidInput, match="split already"):
+    parts, _ = split(SnapshotTable.of_rows([row()]), spec(("a", ["t"])))
+    with pytest.raises(InvalidInput, match="split before"):
         split(parts, spec(("b", ["t"]), source="a"))
 
 
 def test_a_history_is_not_split():
     """A snapshot with a partition at two times is refused."""
     with pytest.raises(InvalidInput, match="several moments"):
-        split(Snapshot.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
+        split(SnapshotTable.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
 
 
 @given(
     homes=st.dictionaries(st.from_regex("[a-z]{1,3}", fullmatch=True), st.sampled_from(["a", "b", "stay"]), min_size=1),
     partitions=st.integers(1, 3),
 )
-def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
+def test_each_row_is_in_exactly_one_part_or_stays(homes, partitions):
     """Each source row is in exactly one part or stays; only group and source_group change."""
-    whole = Snapshot.of_rows(row(topic=topic, partition=number) for topic in homes for number in range(partitions))
+    whole = SnapshotTable.of_rows(row(topic=topic, partition=number) for topic in homes for number in range(partitions))
     targets = [(group, [topic for topic, home in homes.items() if home == group]) for group in ("a", "b")]
     wanted = [(group, topics) for group, topics in targets if topics]
     if not wanted:
@@ -111,17 +121,17 @@ def test_the_parts_are_a_partition_of_the_whole(homes, partitions):
     assert Counter(back + staying) == Counter(whole.rows())
 
 
-def test_offsets_of_nobody_are_split_and_claim_nothing():
+def test_rows_without_a_group_are_split_without_a_source_group():
     """Rows of a rewind have no group: a spec with any source splits them, and they get no source group."""
-    nobody = Snapshot.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
+    nobody = SnapshotTable.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
     result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
     assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [
         ("x", None, "a"),
         ("y", None, "b"),
     ]
     assert coverage.stay == ("c",)
-    with pytest.raises(InvalidInput, match="no target takes topic c"):
+    with pytest.raises(InvalidInput, match="no target group takes topic c"):
         split(nobody, spec(("x", ["a"]), ("y", ["b"])))
-    mixed = Snapshot.of_rows([row(group=None), row(group="h")])
-    with pytest.raises(InvalidInput, match="source group 'g' is not in the file; it has h"):
+    mixed = SnapshotTable.of_rows([row(group=None), row(group="h")])
+    with pytest.raises(InvalidInput, match="source group 'g' is not in the file: it has h"):
         split(mixed, spec(("x", ["t"])))

@@ -32,7 +32,7 @@ class Forgetful(InMemoryCluster):
         return super().describe_group(group)
 
 
-def test_a_group_that_is_away_for_a_moment_is_waited_for():
+def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
     """A group that was found once and is then reported missing is asked for again, because its coordinator may move."""
     cluster, waited = Forgetful(range(2, 5)), list[bool]()
     clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
@@ -42,8 +42,24 @@ def test_a_group_that_is_away_for_a_moment_is_waited_for():
     assert waited == [True, True, True, False]
 
 
-@pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never there", "gone for good"])
-def test_a_group_that_is_not_there_is_said(forgets):
+def test_the_stop_is_said_before_the_settle_time():
+    """A line says when the last member has left, and for how long nothing may be committed from then on."""
+    cluster, said = InMemoryCluster(), list[tuple[float, str]]()
+    cluster.create_topic("t", 1)
+    cluster.commit("big", TopicPartition("t", 0), 5)
+    cluster.join("big", MEMBER)
+    clock = FakeClock(lambda: cluster.leave("big", "m") if cluster.describe_group("big").members else None)
+    how = Wait(wait=60, settle=90, said=lambda line: said.append((clock.slept, line)))
+    prove_stopped(cluster, ["big"], clock, how)
+    prove_stopped(cluster, ["big"], FakeClock(), how, topics=["t"])
+    (at, line), (_, of_topics) = said
+    assert of_topics.startswith("   0 s  stopped: t of big; ")
+    assert line == "   0 s  stopped: big; waiting 1 min 30 s to see that nothing is committed"
+    assert at == pytest.approx(clock.slept - 90)
+
+
+@pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never existed", "deleted"])
+def test_a_group_that_does_not_exist_is_an_error(forgets):
     """A group that never existed is an error at once; one that disappears is an error when the wait ends."""
     clock = FakeClock()
     with pytest.raises(GroupNotFound, match="'big' does not exist"):
@@ -70,7 +86,7 @@ class Transacting(InMemoryCluster):
         return super().committed(group, partitions)
 
 
-def test_a_pending_commit_is_waited_for_as_a_member_is():
+def test_a_pending_commit_is_waited_for():
     """A pending commit is waited for like a member; without a wait it is an error at once."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
@@ -84,7 +100,7 @@ def test_a_pending_commit_is_waited_for_as_a_member_is():
         prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=0, settle=1))
 
 
-def test_verify_says_no_more_than_what_was_asked(tmp_path, monkeypatch):
+def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
     """With --topic, verify speaks of these topics only: the group may have a member on another one."""
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("other", 1)
@@ -94,3 +110,19 @@ def test_verify_says_no_more_than_what_was_asked(tmp_path, monkeypatch):
     cli.cluster.leave("old", "m")
     said = cli("verify", "old", "--settle", "1ms").stdout
     assert said == "stopped: old; no member, and no offset moved within 1ms\n"
+
+
+@pytest.mark.parametrize(
+    ("regex", "stopped"),
+    [("^t|u", False), ("(^[a-z]$)", False), ("(?i)T", False), ("other.*", True), ("tt", True), ("[[", False)],
+)
+def test_a_regular_expression_that_matches_the_topic_is_named(tmp_path, monkeypatch, regex, stopped):
+    """A member may get a topic back whose whole name its regular expression matches, or one that can't be matched."""
+    cli = Connected(tmp_path, monkeypatch)
+    member = Member(member_id="m", client_id="app", host="/h", subscription_regex=regex)
+    cli.cluster.join("old", member, group_type="consumer")
+    if stopped:
+        cli("verify", "old", "--topic", "t", "--settle", "1ms")
+    else:
+        refusal = cli.fails("verify", "old", "--topic", "t", "--settle", "1ms", code=3)
+        assert f"old has 1 member assigned or subscribed to t (app at h subscribed to regex {regex}; " in refusal

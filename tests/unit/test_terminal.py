@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
@@ -13,7 +14,7 @@ NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_cell_shows_a_name_as_it_is(capsys, name):
+def test_a_table_cell_shows_a_name_unchanged(capsys, name):
     """A name in a table or a line gets no emoji, no markup and no escapes in a pipe."""
     names = table("group", "reason")
     names.add_row(cell(name), cell(f"group {name}"))
@@ -23,7 +24,7 @@ def test_a_cell_shows_a_name_as_it_is(capsys, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_terminal_shows_a_name_as_it_is(monkeypatch, name):
+def test_a_terminal_shows_a_name_unchanged(monkeypatch, name):
     """A name is shown unchanged on a terminal, too."""
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
@@ -32,3 +33,22 @@ def test_a_terminal_shows_a_name_as_it_is(monkeypatch, name):
     names.add_row(cell(name))
     console.show(names)
     assert name in terminal.getvalue().splitlines()[1]
+
+
+@pytest.mark.parametrize("columns", [10, 40, 80, 200])
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+def test_no_id_is_broken_at_any_width(monkeypatch, columns, is_terminal):
+    """A row or message is one line at any width of the terminal, so that ids stay whole."""
+    group, member = "a group with a name " + "g" * 300, "app of big-94496255-269d-4185-b43a-4da844015e61"
+    ids = table("group", "member", lag=">", reason="<")
+    ids.add_row(cell(group), member, "12", "")
+    ids.add_row("größe-群", member, "7", cell(f"something is the matter with {member}: " * 9))
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    console.show(ids, f"group {group}")
+    _, first, second, message = re.sub(r"\x1b\[\d*m", "", stream.getvalue()).splitlines()
+    assert first == f"{group}  {member}   12"
+    assert re.fullmatch(rf"größe-群 +{member}    7  (something is the matter with {member}: ?){{9}}", second)
+    assert message == f"group {group}"

@@ -22,7 +22,7 @@ NOW = milliseconds_of(FakeClock().now())
 FIRST = TopicPartition("t", 0)
 
 
-class Closed(InMemoryCluster):
+class WithoutRead(InMemoryCluster):
     """A cluster that refuses to read records, so that only the search by timestamp is left."""
 
     def first_records(self, spans):
@@ -62,13 +62,13 @@ def time_lags(made, *groups):
         (1, (10**9, 3), 3),
     ],
 )
-def test_the_oldest_record_left_has_the_age(offset, times, expected):
+def test_time_lag_is_the_age_of_the_oldest_unread_record(offset, times, expected):
     """The time lag is the age of the record at the offset; 0 for a future timestamp, null at the log end."""
     assert time_lags(lagging(offset, *times)) == [expected]
 
 
-@pytest.mark.parametrize("kind", [InMemoryCluster, Closed])
-def test_any_log_in_order_of_time_is_searched_rightly(kind):
+@pytest.mark.parametrize("kind", [InMemoryCluster, WithoutRead])
+def test_time_lag_in_random_logs_in_timestamp_order(kind):
     """In random logs in timestamp order, with ties and a deleted beginning, each offset gets its record's age."""
     dice = random.Random(9)
     for _ in range(25):
@@ -83,13 +83,13 @@ def test_any_log_in_order_of_time_is_searched_rightly(kind):
             assert time_lags(made) == [times[max(start, offset)]], (times, start, offset)
 
 
-def test_out_of_order_the_lag_is_never_less_than_shown():
+def test_time_lag_is_a_lower_bound_in_logs_out_of_order():
     """In logs out of order that cannot be read, the record at the offset is at least as old as the time lag."""
     dice = random.Random(9)
     younger = 0
     for _ in range(20):
         times = [dice.randrange(10**6) for _ in range(8)]
-        made = lagging(0, *times, kind=Closed)
+        made = lagging(0, *times, kind=WithoutRead)
         for offset in range(8):
             made.commit("g", FIRST, offset)
             [lag] = time_lags(made)
@@ -99,9 +99,9 @@ def test_out_of_order_the_lag_is_never_less_than_shown():
 
 
 @pytest.mark.parametrize("offset", range(8))
-def test_the_search_tells_milliseconds_apart(offset):
+def test_records_one_millisecond_apart_are_distinguished(offset):
     """Records one millisecond apart each get their own timestamp."""
-    made = lagging(offset, kind=Closed)
+    made = lagging(offset, kind=WithoutRead)
     for milliseconds in range(8, 0, -1):
         made.produce("t", 0, 1, timestamp=NOW - milliseconds)
     (found,) = with_time_lag(made, take_snapshot(made, ["g"], FakeClock())).snapshot.rows()
@@ -109,7 +109,7 @@ def test_the_search_tells_milliseconds_apart(offset):
     assert milliseconds_of(found.oldest_unconsumed_at) == NOW - 8 + offset
 
 
-def test_nothing_committed_and_nobody_to_ask_are_not_known():
+def test_time_lag_is_null_without_a_committed_offset_or_a_leader():
     """A partition without a committed offset or without a leader has no time lag; the others have theirs."""
     made = lagging(0, 90)
     made.create_topic("u", 2)
@@ -121,14 +121,14 @@ def test_nothing_committed_and_nobody_to_ask_are_not_known():
     assert time_lags(made) == [90, None, None]
 
 
-def test_groups_of_one_topic_have_their_own():
+def test_groups_of_one_topic_have_their_own_time_lag():
     """Two groups at different offsets of a partition have different time lags."""
     made = lagging(0, 90, 60, 30)
     made.commit("h", FIRST, 2)
     assert time_lags(made, "g", "h") == [90, 30]
 
 
-def test_a_transaction_marker_is_no_lag():
+def test_an_unread_transaction_marker_has_no_time_lag():
     """If only a transaction marker is unread, the lag is 1 and the time lag is null."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
@@ -137,7 +137,7 @@ def test_a_transaction_marker_is_no_lag():
     assert time_lags(made) == [None]
 
 
-def test_the_first_record_behind_markers_and_aborted_ones_counts():
+def test_markers_and_aborted_records_are_skipped():
     """Markers and aborted records are skipped: the next committed record gives the time lag."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 900_000)
@@ -147,17 +147,19 @@ def test_the_first_record_behind_markers_and_aborted_ones_counts():
     assert time_lags(made) == [7]
 
 
-def test_without_read_markers_count_and_it_is_said():
+def test_without_read_markers_count_and_a_remark_says_so():
     """Without Read on the topic a marker counts as a record, and a remark says so."""
-    made = lagging(0, kind=Closed)
+    made = lagging(0, kind=WithoutRead)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
     found = with_time_lag(made, take_snapshot(made, ["g"], FakeClock()))
     assert next(found.snapshot.rows()).oldest_unconsumed_at == moment_of(NOW - 90_000)
-    assert found.remark == "transaction markers may be taken for records: not authorized: lacks Read on Topic 't'"
+    assert (
+        found.remark == "the time lag may count transaction markers as records: not authorized: lacks Read on Topic 't'"
+    )
 
 
-def test_all_partitions_are_searched_at_once_and_none_is_read():
+def test_all_partitions_are_searched_concurrently_without_reading_records():
     """All partitions are searched concurrently, and no record is read if timestamps are dense."""
 
     class Counting(InMemoryCluster):

@@ -44,7 +44,7 @@ def moment(text: str, zone: ZoneInfo | None = None) -> int:
         ("0", 0),
     ],
 )
-def test_times_with_one_meaning(text, milliseconds):
+def test_unambiguous_timestamps_are_accepted(text, milliseconds):
     """RFC 3339 with Z or a UTC offset, and milliseconds, are accepted; a fraction of a millisecond is rounded up."""
     assert moment(text) == milliseconds
     assert moment(text, SYDNEY) == milliseconds
@@ -67,15 +67,15 @@ def test_times_with_one_meaning(text, milliseconds):
         "٢022-11-09T10:24:55Z",
     ],
 )
-def test_what_is_no_time_is_refused_with_the_form_expected(text):
+def test_invalid_timestamps_are_refused_with_an_example(text):
     """Any other text is refused, with an example of an accepted form."""
     with pytest.raises(UsageError, match="expected a time such as 2026-11-09T21:24:55Z"):
         moment(text)
 
 
-def test_a_local_time_needs_its_zone():
+def test_a_local_time_needs_a_time_zone():
     """A timestamp without a UTC offset is refused without --timezone; with it, daylight saving time is respected."""
-    with pytest.raises(UsageError, match=r"a time without an offset.*--timezone"):
+    with pytest.raises(UsageError, match=r"a time without a UTC offset.*--timezone"):
         moment("2022-11-09T21:24:55")
     assert moment("2022-11-09T21:24:55", SYDNEY) == SECOND
     assert rfc_3339(moment("2022-06-09T12:00:00", SYDNEY)) == "2022-06-09T02:00:00Z"
@@ -84,8 +84,8 @@ def test_a_local_time_needs_its_zone():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("2022-04-03T02:30:00", r"came twice.*2022-04-03T02:30:00\+11:00 or 2022-04-03T02:30:00\+10:00"),
-        ("2022-10-02T02:30:00", r"never was.*2022-10-02T03:30:00\+11:00 or 2022-10-02T01:30:00\+10:00"),
+        ("2022-04-03T02:30:00", r"occurs twice.*2022-04-03T02:30:00\+11:00 or 2022-04-03T02:30:00\+10:00"),
+        ("2022-10-02T02:30:00", r"does not occur.*2022-10-02T03:30:00\+11:00 or 2022-10-02T01:30:00\+10:00"),
     ],
 )
 def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, complaint):
@@ -98,7 +98,7 @@ def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, comp
     local=st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2026, 1, 1)),
     name=st.sampled_from(["UTC", "Asia/Kathmandu", "Europe/Dublin", "Australia/Lord_Howe"]),
 )
-def test_a_local_time_is_what_the_zone_shows_or_is_refused(local, name):
+def test_a_local_time_must_occur_exactly_once_in_its_zone(local, name):
     """A local time is accepted if it occurs exactly once in the zone, and refused otherwise."""
     zone, local = ZoneInfo(name), local.replace(microsecond=0)
     offsets = [timedelta(minutes=15 * quarters) for quarters in range(-60, 61)]
@@ -112,11 +112,18 @@ def test_a_local_time_is_what_the_zone_shows_or_is_refused(local, name):
         assert [milliseconds_of(instant) for instant in real] == [found]
 
 
-def test_what_is_yet_to_come_or_before_1970_is_refused():
+def test_seconds_since_1970_are_refused():
+    """A number that is a day in the 1970s in milliseconds is most likely in seconds: the error says both."""
+    with pytest.raises(UsageError, match=r"1970-01-21T18:42:46\.800Z in milliseconds: .* pass 1795366800000"):
+        moment("1795366800")
+    assert (moment("0"), moment("1668000000000")) == (0, 1668000000000)
+
+
+def test_a_time_in_the_future_or_before_1970_is_refused():
     """A future time is refused; so is one before 1970, because brokers give negative timestamps another meaning."""
     assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
     for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
-        with pytest.raises(UsageError, match="yet to come"):
+        with pytest.raises(UsageError, match="in the future"):
             moment(text)
     for text in ("1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00+14:00"):
         with pytest.raises(UsageError, match="before 1970"):
@@ -136,16 +143,17 @@ def test_what_is_yet_to_come_or_before_1970_is_refused():
         ("1h30m", timedelta(minutes=90)),
         ("1d", timedelta(days=1)),
         ("250ms", timedelta(milliseconds=250)),
+        ("1w", timedelta(weeks=1)),
     ],
 )
-def test_time_spans(text, span):
+def test_time_spans_are_accepted(text, span):
     """ISO 8601 durations and short forms are accepted, and subtracted from the present time in milliseconds."""
     assert parse_span(text, "--by-duration") == span
     assert moment_before(NOW, span, "--by-duration") == milliseconds_of(NOW - span)
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "90", "P1Y", "P1M", "pt1h", "1h 30m", "P1H", "P1DT", "P-1D", "--1h"])
-def test_what_is_no_time_span_is_refused_with_the_form_expected(text):
+def test_ambiguous_time_spans_are_refused(text):
     """Years, months and numbers without a unit are refused, because their length is not defined."""
     with pytest.raises(UsageError, match="expected a time span such as 90m, 1h30m, PT1H30M or P1D"):
         parse_span(text, "--by-duration")
@@ -154,32 +162,39 @@ def test_what_is_no_time_span_is_refused_with_the_form_expected(text):
 @pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
 def test_negative_and_zero_spans_are_refused(text):
     """A span of zero or less is refused; Kafka's own tool takes -P1D for tomorrow, and goes to the log end."""
-    with pytest.raises(UsageError, match="longer than nothing"):
+    with pytest.raises(UsageError, match="expected a positive time span"):
         parse_span(text, "--by-duration")
 
 
-def test_a_span_beyond_any_calendar_is_refused():
+def test_a_span_that_no_date_can_represent_is_refused():
     """A span that no date can represent is an error, not a crash."""
     for text in ("99999999999d", "P99999999999W"):
-        with pytest.raises(UsageError, match="longer than any calendar"):
+        with pytest.raises(UsageError, match="too long"):
             parse_span(text, "--by-duration")
 
 
 @pytest.mark.parametrize("name", ["", "Australia", "Mars/Base", "../../etc/passwd", "/etc/localtime", "a\0b"])
 def test_unknown_zones_are_refused(name):
     """A name that is not an IANA zone is refused, also a folder or a path."""
-    with pytest.raises(UsageError, match="no time zone"):
+    with pytest.raises(UsageError, match="unknown time zone"):
         parse_zone(name)
 
 
-def test_a_mistyped_zone_gets_the_near_ones():
+def test_the_error_for_a_mistyped_zone_suggests_a_similar_name():
     """The error for a mistyped zone suggests the similar name."""
     for typed in ("Australia/Sydny", "australia/sydney"):
         with pytest.raises(UsageError, match="did you mean Australia/Sydney"):
             parse_zone(typed)
 
 
-def test_moments_and_spans_in_words():
+@pytest.mark.parametrize("name", ["AEST", "aest", "CEST", "ESTT"])
+def test_the_error_for_an_abbreviation_guesses_no_zone(name):
+    """The most similar name may be many hours off, such as EST for AEST: the error has an example only."""
+    with pytest.raises(UsageError, match="expected a name such as Australia/Sydney, not an abbreviation"):
+        parse_zone(name)
+
+
+def test_times_and_spans_are_shown_in_words():
     """Times are shown with Z or the zone's UTC offset, spans in their two largest units."""
     assert rfc_3339(SECOND) == "2022-11-09T10:24:55Z"
     assert rfc_3339(SECOND + 1, SYDNEY) == "2022-11-09T21:24:55.001+11:00"

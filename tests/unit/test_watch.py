@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import ClassVar
 
 import pytest
 from msgspec import structs
 
+from migrate_groups.api.cluster import Cluster
+from migrate_groups.api.snapshot import Snapshot
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.migration.events import Silent
 from migrate_groups.migration.watch import WatchProgress, goals, watch
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.replay import progress_line, progress_rows
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
@@ -31,15 +36,15 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     return made
 
 
-def follow(made: InMemoryCluster, *deeds, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
-    """Watch while ``deeds`` are called, one a second; return the progress that was reported."""
-    todo, seen = list(deeds), list[WatchProgress]()
+def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
+    """Watch while ``events`` are called, one a second; return the progress that was reported."""
+    todo, seen = list(events), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
     watch(made, "replay", spans, clock, seen.append, timeout=timeout)
     return seen
 
 
-def test_it_ends_when_every_partition_has_reached_its_end():
+def test_watching_ends_when_every_partition_has_reached_its_end():
     """Records left, rate and time left follow the committed offsets; records produced later are not waited for."""
     made = cluster()
     made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
@@ -65,7 +70,7 @@ def test_it_ends_when_every_partition_has_reached_its_end():
     assert lines[1:] == ["t: 9 of 13 left, 4/s, 2 s to go", "t: 5 of 13 left, 4/s, 1 s to go", "t: 13 done"]
 
 
-def test_the_rate_is_that_of_the_last_half_minute():
+def test_the_rate_is_the_mean_of_the_last_30_seconds():
     """The rate is the mean of the last 30 seconds, or of the time since the start if that is shorter."""
     made = cluster()
     idle = [lambda: None] * 31
@@ -74,7 +79,7 @@ def test_the_rate_is_that_of_the_last_half_minute():
     assert [seen[second].total.rate for second in (0, 1, 2, 30, 31)] == [None, 6, 3, 6 / 30, 0]
 
 
-def test_nothing_moves_has_no_time_left():
+def test_without_progress_no_time_left_is_shown():
     """Without progress no time left is shown, and watching ends at its time-out: exit 3."""
     seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
@@ -83,21 +88,21 @@ def test_nothing_moves_has_no_time_left():
     assert [progress.seconds for progress in seen] == [0, 1, 2, 3]
     assert [progress_line(progress.topics[0]) for progress in seen[:2]] == [
         "t: 13 of 13 left",
-        "t: 13 of 13 left, nothing moves",
+        "t: 13 of 13 left, no progress",
     ]
 
 
-def test_a_watch_ends_with_its_time_and_counts_what_is_not_reached():
+def test_the_time_out_counts_partitions_that_are_not_at_their_end():
     """The last observation is exactly at the time-out; partitions that have reached their end do not count as left."""
     made, seen = cluster(), list[WatchProgress]()
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
     clock.slept = 1_000.0  # because a clock may begin at any value
-    with pytest.raises(Refused, match=r"not finished after 2\.5 s: 5 records left in 1 partition$"):
+    with pytest.raises(Refused, match=r"2\.5 s: 5 records left in 1 partition; no member consumes topic t; run again"):
         watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
     assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
 
 
-def test_a_tail_without_records_is_reached():
+def test_control_and_aborted_records_at_the_end_are_not_waited_for():
     """A partition with only control or aborted records left is at its end: a consumer may not commit past them."""
     made = cluster()
     made.transact("t", 0, 2, commit=False)
@@ -108,7 +113,7 @@ def test_a_tail_without_records_is_reached():
         follow(made, lambda: made.commit("replay", FIRST, 11), spans={FIRST: range(2, 15)}, timeout=30)
 
 
-def test_a_tail_is_looked_into_now_and_then_only():
+def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
     """Records at the offset are read every ten seconds while it stands still, and never while it moves."""
 
     class Counting(InMemoryCluster):
@@ -129,7 +134,7 @@ def test_a_tail_is_looked_into_now_and_then_only():
     assert made.looked_at.count([SECOND]) == 3
 
 
-def test_what_retention_has_deleted_comes_no_more():
+def test_records_that_retention_deleted_are_not_waited_for():
     """Records below the log start offset are not left: a partition whose span is deleted has reached its end."""
     made = cluster()
     made.delete_records("t", 0, 10)
@@ -137,16 +142,16 @@ def test_what_retention_has_deleted_comes_no_more():
     assert follow(made, lambda: made.commit("replay", SECOND, 10))[0].total.left == 3
 
 
-def test_without_read_on_the_topic_offsets_alone_are_compared():
+def test_without_read_on_the_topic_only_offsets_are_compared():
     """Without Read on the topic only offsets are compared, and a remark says so."""
 
-    class Closed(InMemoryCluster):
+    class WithoutRead(InMemoryCluster):
         def first_records(self, spans):
             if spans:
                 raise NotAuthorized("not authorized: TopicAuthorizationFailed")
             return {}
 
-    made = cluster(Closed)
+    made = cluster(WithoutRead)
 
     def finish() -> None:
         made.commit("replay", FIRST, 10)
@@ -154,10 +159,10 @@ def test_without_read_on_the_topic_offsets_alone_are_compared():
 
     seen = follow(made, lambda: None, finish)
     assert seen[-1].reached
-    assert seen[-1].remark.startswith("offsets alone are compared")
+    assert seen[-1].remark.startswith("the log is not checked for remaining records")
 
 
-def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
+def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
     """A partition without a leader still has a committed offset and is waited for; a deleted topic is an error."""
     made = cluster()
     made.commit("replay", FIRST, 0)
@@ -171,11 +176,11 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_not():
     assert follow(made, lambda: made.commit("replay", FIRST, 10), spans=whole)[0].total.left == 10
     assert follow(made, finish)[-1].reached
     made = cluster()
-    with pytest.raises(Refused, match="topic t does not exist any more"):
+    with pytest.raises(Refused, match="topic t deleted during the watch"):
         follow(made, lambda: made.delete_topic("t"))
 
 
-def test_a_group_that_is_not_there_or_goes_is_not_found():
+def test_a_mistyped_or_deleted_group_is_not_found():
     """A mistyped group is not found, and neither is one that is deleted while it is watched."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
@@ -185,7 +190,7 @@ def test_a_group_that_is_not_there_or_goes_is_not_found():
 
 
 @pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
-def test_too_many_topics_are_shown_as_one(topics, shown):
+def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
     """Up to 20 topics are shown each with a sum; more are shown as the sum only, and one topic needs no sum."""
     made = InMemoryCluster()
     for number in range(topics):
@@ -199,17 +204,29 @@ def test_too_many_topics_are_shown_as_one(topics, shown):
     assert progress_line(rows[-1]) == ("t0: 5 done" if topics == 1 else f"all topics: {5 * topics} done")
 
 
-def test_goals_are_the_groups_rows_or_those_of_nobody():
+def test_goals_are_rows_of_the_group_or_rows_without_a_group():
     """The goals are the group's own rows; rows without a group, as from a rewind, count if it has none."""
     of_group = row(group="replay", offset=3, log_end_offset=9)
     of_nobody = row(group=None, offset=4, log_end_offset=9)
     unset = row(group=None, partition=1, offset=None, log_end_offset=9)
-    assert goals(Snapshot.of_rows([of_group, of_nobody]), "replay").spans == {FIRST: range(3, 9)}
-    found = goals(Snapshot.of_rows([of_nobody, unset]), "replay")
+    assert goals(SnapshotTable.of_rows([of_group, of_nobody]), "replay").spans == {FIRST: range(3, 9)}
+    found = goals(SnapshotTable.of_rows([of_nobody, unset]), "replay")
     assert (found.spans, found.unset) == ({FIRST: range(4, 9)}, (SECOND,))
-    with pytest.raises(InvalidInput, match="no offsets for group 'other'; it has replay"):
-        goals(Snapshot.of_rows([of_group]), "other")
-    with pytest.raises(InvalidInput, match="no partition has an offset"):
-        goals(Snapshot.of_rows([unset]), "replay")
-    with pytest.raises(InvalidInput, match="notes no log end for t-0"):
-        goals(Snapshot.of_rows([structs.replace(of_group, log_end_offset=None)]), "replay")
+    with pytest.raises(InvalidInput, match="no offsets for group 'other'; it has group replay"):
+        goals(SnapshotTable.of_rows([of_group]), "other")
+    with pytest.raises(InvalidInput, match="no partition of group 'replay' has an offset"):
+        goals(SnapshotTable.of_rows([unset]), "replay")
+    with pytest.raises(InvalidInput, match="no log end offset for t-0"):
+        goals(SnapshotTable.of_rows([structs.replace(of_group, log_end_offset=None)]), "replay")
+
+
+def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
+    """`Cluster.watch` refuses an empty snapshot, which names no log end offset; without a snapshot it reads them."""
+    made = cluster()
+    for partition in SPANS:
+        made.commit("replay", partition, 10)
+    monkeypatch.setattr("migrate_groups.api.cluster.open_reader", lambda _: nullcontext(made))
+    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Silent(), FakeClock()) as connected:
+        with pytest.raises(InvalidInput, match="the snapshot has no offsets for group 'replay'; it has no rows"):
+            connected.watch("replay", until=Snapshot.of_rows([]))
+        assert connected.watch("replay").reached

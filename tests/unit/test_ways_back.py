@@ -13,6 +13,7 @@ from migrate_groups.migration.ways_back.delete_offsets import delete_source_offs
 from migrate_groups.migration.ways_back.hand_back import hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
+from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
@@ -45,12 +46,12 @@ def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Executi
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     plan = make_plan(made, named, options)
     assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
+    return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
 
 
 def carry_out(made: InMemoryCluster, plan) -> Execution:
     assert plan.refusals(at_the_write=True) == ()
-    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda deed: None)
+    receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
     assert receipt.failed == ()
     return receipt
 
@@ -74,7 +75,7 @@ def test_rollback_undoes_apply(old, new):
 
 @given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
 @settings(deadline=None)
-def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
+def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
     """The source group gets the target's committed offset of each handed-over partition; none is moved back."""
     made = cluster(old=old)
     receipt = migrate(made)
@@ -91,7 +92,7 @@ def test_hand_back_moves_the_old_group_to_where_the_new_one_is(old, done):
 
 @given(old=OFFSETS.filter(bool))
 @settings(deadline=None)
-def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
+def test_delete_offsets_deletes_only_handed_over_partitions(old):
     """The offsets of handed-over partitions are deleted from the source group; those of other topics stay."""
     made = cluster(old=old)
     made.create_topic("other", 1)
@@ -101,7 +102,7 @@ def test_delete_offsets_takes_what_was_handed_over_and_no_more(old):
     assert {each.topic for each in made.all_committed("old")} == {"other"}
 
 
-def test_a_run_that_resumes_keeps_the_pre_image(monkeypatch):
+def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     """A resumed run keeps ``before`` of the first one, and confirms an offset that is in place without writing it."""
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
@@ -113,14 +114,14 @@ def test_a_run_that_resumes_keeps_the_pre_image(monkeypatch):
     assert again.intent == plan.intent
     writes = []
     monkeypatch.setattr(made, "alter_offsets", lambda *arguments: writes.append(arguments))
-    deed = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
-    (entry,) = write(made, made, deed, states.append).entries
+    execution = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
+    (entry,) = write(made, made, execution, states.append).entries
     assert entry.change.before is not None
     assert (entry.outcome, entry.change.before.offset, entry.change.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
 
 
-def test_ways_back_are_refused_where_they_would_repeat_records():
+def test_ways_back_that_would_repeat_records_are_refused():
     """A target that has moved on is not rolled back; with a target behind it, the source keeps its offsets."""
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
@@ -129,3 +130,17 @@ def test_ways_back_are_refused_where_they_would_repeat_records():
     assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.PASS
     made.commit("new", PARTITIONS[0], 4)
     assert delete_source_offsets(made, Receipt((receipt,))).verdict is Verdict.REFUSE
+
+
+@pytest.mark.parametrize("sign", ["none", "member", "commit"])
+def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(sign):
+    """An offset that equals the one handed over proves nothing: without a member or another commit it is a warning."""
+    made = cluster(old=dict.fromkeys(PARTITIONS, CommittedOffset(offset=5)))
+    receipt = migrate(made)
+    if sign == "member":
+        made.join("new", Member(member_id="m", client_id="app", host="/h", assignment=frozenset(PARTITIONS)))
+    elif sign == "commit":
+        made.commit("new", PARTITIONS[0], 6)
+    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    assert found.verdict is (Verdict.WARN if sign == "none" else Verdict.PASS)
+    assert ("target group new not seen to run" in found.reason) == (sign == "none")

@@ -20,7 +20,7 @@ from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Verdict
 from migrate_groups.snapshots.regroup import name_groups
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
@@ -37,15 +37,15 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     return made
 
 
-def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> Snapshot:
+def snapshot_to_new(made: InMemoryCluster, clock: FakeClock | None = None) -> SnapshotTable:
     taken = take_snapshot(made, ["old"], clock or FakeClock())
     return name_groups(taken, ["new"], fan_out=False, restore=False)
 
 
-def run(made, witness=None, options: WriteOptions | None = None):
+def run(made, second_client=None, options: WriteOptions | None = None):
     plan = make_plan(made, snapshot_to_new(made), options or WriteOptions())
     states: list[Execution] = []
-    receipt = write(made, witness or made, Execution.of(plan, FakeClock().now()), states.append)
+    receipt = write(made, second_client or made, Execution.of(plan, FakeClock().now()), states.append)
     return receipt, states
 
 
@@ -72,7 +72,7 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     assert [outcomes(state) for state in states[1:3]] == [[Outcome.UNKNOWN] * 2, [Outcome.CONFIRMED] * 2]
 
 
-class SilentOnce(InMemoryCluster):
+class TimesOutOnce(InMemoryCluster):
     """A cluster that neither applies nor answers the first write."""
 
     asked = 0
@@ -111,9 +111,9 @@ class RefusesSecond(InMemoryCluster):
         return {**super().alter_offsets(group, taken), SECOND: refused}
 
 
-def test_silence_is_read_back_and_tried_once_more():
+def test_a_write_without_an_answer_is_read_back_and_retried_once():
     """A write without an answer is read back, then tried once more; the receipt counts two attempts."""
-    receipt, _ = run(cluster(SilentOnce))
+    receipt, _ = run(cluster(TimesOutOnce))
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
     assert {entry.attempts for entry in receipt.entries} == {2}
 
@@ -127,14 +127,14 @@ def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
     assert made.asked == 1
 
 
-def test_a_write_that_does_not_read_back_is_no_success():
+def test_a_write_that_does_not_read_back_is_unknown():
     """An offset that the broker acknowledged but that does not read back is unknown, not confirmed."""
     receipt, _ = run(cluster(LosesWrites))
     assert outcomes(receipt) == [Outcome.UNKNOWN] * 2
-    assert receipt.failed[0].error == "read back as nothing"
+    assert receipt.failed[0].error == "read back as no offset"
 
 
-def test_a_refused_partition_is_named_and_the_others_stand():
+def test_a_refused_partition_is_not_retried_and_the_others_are_confirmed():
     """A refused partition is not tried again, and the other partition is confirmed."""
     receipt, _ = run(cluster(RefusesSecond))
     assert outcomes(receipt) == [Outcome.CONFIRMED, Outcome.REFUSED]
@@ -154,24 +154,24 @@ class SecondClient:
         return {group: dict.fromkeys(partitions, self._answer) for group, partitions in wanted.items()}
 
 
-def test_clients_that_differ_are_no_success():
+def test_a_partition_that_the_second_client_reads_differently_is_refused():
     """If the second client reads another offset, the partition is refused with both; it still counts as written."""
-    receipt, _ = run(cluster(), witness=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
+    receipt, _ = run(cluster(), second_client=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
     assert receipt.entries[0].change.after in receipt.entries[0].own
-    assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka 4"
+    assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka reads 4"
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
-def test_a_witness_that_does_not_answer(mode, expected):
+def test_a_write_without_the_second_clients_answer(mode, expected):
     """Without the second client's answer a write is confirmed with a remark; if it is required, it is unknown."""
-    witness = SecondClient(ClusterUnavailable("died twice"))
-    receipt, _ = run(cluster(), witness=witness, options=WriteOptions(second_client=mode))
+    second_client = SecondClient(ClusterUnavailable("died twice"))
+    receipt, _ = run(cluster(), second_client=second_client, options=WriteOptions(second_client=mode))
     assert outcomes(receipt) == [expected] * 2
     assert "confirmed by one client only: died twice" in receipt.remarks[0]
 
 
-def test_settle_counts_from_the_snapshot_and_refuses_what_moved():
+def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
     """Only the rest of ``settle`` since the snapshot is waited; a source that moves meanwhile is refused."""
     made, clock = cluster(), FakeClock()
     named = snapshot_to_new(made, clock)
@@ -195,7 +195,7 @@ def test_a_target_that_changed_after_it_was_shown_is_refused():
         plan_at_the_write(made, named, shown, FakeClock(lambda: None))
 
 
-def test_guard_ends_at_the_first_commit_of_the_old_group():
+def test_guard_ends_at_the_first_commit_of_the_source_group():
     """The guard ends when the source group commits, and reports its member and the number of records."""
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
@@ -215,7 +215,7 @@ def test_guard_ends_at_the_first_commit_of_the_old_group():
     assert "t-0 3 → 8 (5 records)" in seen[1]
 
 
-def test_pending_is_green_before_the_write_and_a_refusal_at_it():
+def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
     """A live source group is pending: a dry run passes, and the write is refused."""
     made = cluster()
     named = snapshot_to_new(made)
@@ -226,17 +226,17 @@ def test_pending_is_green_before_the_write_and_a_refusal_at_it():
     assert [check.name for check in plan.refusals(at_the_write=True)] == ["stopped"]
 
 
-def test_leader_epoch_is_dropped_where_the_log_may_be_another():
+def test_leader_epoch_is_dropped_without_a_topic_id():
     """Without a topic id the leader epoch is dropped, because one above the current epoch stops a Java consumer."""
     made = cluster()
     named = snapshot_to_new(made)
-    foreign = Snapshot.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
+    foreign = SnapshotTable.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
     for rows, epoch in ((named, 0), (foreign, None)):
         plan = make_plan(made, rows, WriteOptions())
         assert {change.after and change.after.leader_epoch for change in plan.changes} == {epoch}
 
 
-def test_intent_is_without_offsets_and_content_with_them():
+def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
     """Moved offsets change the content hash but not the intent hash; another option changes the intent."""
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
@@ -248,7 +248,7 @@ def test_intent_is_without_offsets_and_content_with_them():
 
 
 @pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
-def test_requests_are_cut_by_bytes_and_by_group(after):
+def test_requests_are_split_by_bytes_and_by_group(after):
     """A group's entries are cut by bytes; a round has one request a group, but a round of deletions has one group."""
     entries = [
         Entry(
@@ -266,14 +266,14 @@ def test_requests_are_cut_by_bytes_and_by_group(after):
     assert sorted(sent, key=lambda entry: entry.change.order) == entries
 
 
-def test_a_target_that_stands_elsewhere_after_the_guard_is_remarked():
+def test_a_target_at_another_offset_after_the_guard_is_a_remark():
     """A target without members at another offset is remarked: another run, or an application, may have committed."""
     made = cluster()
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
     made.commit("new", FIRST, 9)
     (remark,) = guard(made, guard(made, receipt, 5, FakeClock()), 5, FakeClock()).remarks
-    assert "'new' has no member, and another committed offset than was written in 1 partition: t-0" in remark
+    assert "'new' has no members, and the committed offset of 1 partition is not the one written: t-0" in remark
     made.join("new", Member(member_id="m", client_id="c", host="/h"))
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
 
@@ -286,24 +286,26 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
     (entry,) = guard(made, receipt, 5, FakeClock()).failed
     assert (entry.change.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
-    assert "moved back by another client" in entry.error
+    assert "lowered or deleted by another client" in entry.error
 
 
-class CannotBeRead(InMemoryCluster):
+class CannotDescribe(InMemoryCluster):
     """A cluster that describes no group."""
 
     def describe_group(self, group):
         raise ClusterUnavailable("no coordinator")
 
 
-def test_groups_that_cannot_be_watched_are_said_so():
+def test_groups_that_the_guard_cannot_read_are_reported():
     """If the guard cannot read a group, a source group is a failure, and a target group a remark."""
     made = cluster()
     receipt, _ = run(made)
-    blind = CannotBeRead()
+    blind = CannotDescribe()
     watched = guard(blind, receipt, 5, FakeClock())
     assert watched.moved == ("group 'old' could not be watched after the write: no coordinator",)
-    assert watched.remarks == ("group 'new' could not be looked at again: no coordinator",)
+    assert watched.remarks == (
+        "group 'new' could not be read again after the watch: no coordinator; check it with snapshot",
+    )
 
 
 class Rebalancing(InMemoryCluster):
@@ -316,7 +318,7 @@ class Rebalancing(InMemoryCluster):
         return replace(found, state="PreparingRebalance") if group == "old" and self.rebalances else found
 
 
-def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
+def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
     """A rebalance of the source group is reported only if the group keeps no other topics."""
     made = cluster(Rebalancing)
     made.join("old", Member(member_id="m", client_id="c", host="/h"))
@@ -327,7 +329,7 @@ def test_a_group_that_rebalances_for_other_topics_is_no_alarm():
     assert look_at_watched(made, receipt).moved == ()
 
 
-def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_has_what():
+def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
     """A rebalance is watched to its end, because it may assign moved topics; after five minutes it is reported."""
 
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
@@ -348,11 +350,11 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_on_until_it_is_seen_who_
     assert "late-app at h" in seen
     assert seconds == 21
     (never,), seconds = watched(ends_after=1000)
-    assert "still rebalances: it is not known which members have the topics" in never
+    assert "is still rebalancing, so it is not known which members have the topics" in never
     assert seconds == 305
 
 
-def test_a_commit_of_the_old_group_that_goes_back_is_seen_by_the_guard():
+def test_guard_reports_a_source_commit_below_the_handed_over_offset():
     """A source commit below the handed-over offset is reported, because those records are processed twice."""
     made = cluster()
     receipt, _ = run(made)

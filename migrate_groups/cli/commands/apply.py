@@ -1,86 +1,90 @@
-"""The command that writes the offsets of a file to groups: apply."""
+"""The command that writes the offsets of a file, or of a group, to groups: apply."""
 
 from __future__ import annotations
 
-import hashlib
+import shlex
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Literal
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
-from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.person import Person, show_result
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import talk
+from migrate_groups.cli.person import Person
+from migrate_groups.cli.receipts import in_file_name
+from migrate_groups.cli.write_options import GivenOptions
+from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
-from migrate_groups.snapshots.times import parse_duration
 
-_MOST_OF_GROUPS = 80
+if TYPE_CHECKING:
+    from migrate_groups.clock import Clock
+    from migrate_groups.migration.hand_over.apply import ApplyRequest
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.planning.execution import Execution
+    from migrate_groups.planning.plan import Plan
 
 
 def apply(
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="FILE",
             help="A snapshot (.csv, .parquet), a kafka-consumer-groups CSV, a plan (.json), or - for stdin.",
         ),
-    ],
+    ] = None,
     *,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
-    to_group: Annotated[list[str] | None, typer.Option("--to-group", help="Write to this group.")] = None,
-    fan_out: Annotated[bool, typer.Option("--fan-out", help="Allow several --to-group: each gets all.")] = False,
-    restore: Annotated[bool, typer.Option("--restore", help="Write a group's snapshot back to itself.")] = False,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", metavar="OLD", help="In place of FILE: all committed offsets of this group, which has stopped."
+        ),
+    ] = None,
+    to_group: Annotated[
+        list[str] | None,
+        typer.Option("--to-group", metavar="GROUP", help="Write all rows to this group, whatever group they name."),
+    ] = None,
+    fan_out: Annotated[
+        bool, typer.Option("--fan-out", help="Allow --to-group several times: each of these groups gets all rows.")
+    ] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Write a group's own snapshot back to the group.")] = False,
     dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
     detailed_exitcode: plans.DetailedExitcode = False,
     receipt: Annotated[
         Path | None,
-        typer.Option("--receipt", help="Default: <FILE>.receipt.json, with --to-group <FILE>.<GROUP>.receipt.json."),
-    ] = None,
-    on_existing: Annotated[
-        Literal["refuse", "forward", "overwrite"] | None,
-        typer.Option(help="What a target's other offsets mean.", show_default="refuse"),
-    ] = None,
-    uncommitted: Annotated[
-        Literal["refuse", "earliest", "leave"] | None,
-        typer.Option(help="What partitions without a commit get; latest is for migrate alone.", show_default="refuse"),
-    ] = None,
-    out_of_range: Annotated[
-        Literal["refuse", "earliest"] | None,
-        typer.Option(help="What becomes of offsets below the log start offset.", show_default="refuse"),
-    ] = None,
-    vanished: Annotated[
-        Literal["refuse", "restore"] | None,
-        typer.Option(help="What an old group's commits mean that have expired since.", show_default="refuse"),
-    ] = None,
-    any_kind: plans.AnyKind = False,
-    second_client: plans.SecondClientOption = None,
-    settle: Annotated[
-        str | None,
-        typer.Option(help="How long the old group must be quiet, for instance 10s; 0s is none.", show_default="10s"),
-    ] = None,
-    guard: Annotated[
-        str | None, typer.Option(help="How long the old group is watched afterwards.", show_default="30s")
+        typer.Option(
+            "--receipt",
+            metavar="RECEIPT",
+            help="The file for the receipt, which records the outcome of each partition and which rollback reads.",
+            show_default="<FILE>.receipt.json; with --to-group <FILE>.<GROUP>.receipt.json; with --group "
+            "<OLD>.<GROUP>.receipt.json",
+        ),
     ] = None,
     yes: options.Yes = False,
     force: plans.ForcePlan = False,
-    timeout: options.Timeout = "60s",
+    write_options: GivenOptions,
+    connection: Connection,
 ) -> None:
-    """Write offsets to groups: plan, check, ask, read back.
+    """Write the offsets of a file to groups: check, show the plan, ask, write and read back.
 
-    FILE may be a plan that a dry run saved: then exactly that is written, or nothing where it is stale.
+    FILE may be a plan that a dry run saved. Then exactly this plan is written, or nothing if the groups have moved
+    since. With --group in place of FILE, a stopped group hands over all its committed offsets to --to-group.
+
+    The old group must have stopped when the snapshot is taken, and stay stopped. To copy a group that goes on, write
+    the file with rewind --group OLD --to-current: such offsets have no old group, so none is checked.
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
+
+    Example: migrate-groups apply --group old --to-group new
     """
     from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
     from migrate_groups.migration.hand_over.apply import apply as write
-    from migrate_groups.migration.hand_over.apply import plan_application
+    from migrate_groups.migration.hand_over.apply import plan_apply
     from migrate_groups.migration.record import refuse_by_record
     from migrate_groups.migration.result import result_of
     from migrate_groups.planning.run_states import Verb
@@ -88,51 +92,93 @@ def apply(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
-    given = {
-        "uncommitted": uncommitted,
-        "on_existing": on_existing,
-        "settle": None if settle is None else parse_duration(settle, "--settle"),
-        "guard": None if guard is None else parse_duration(guard, "--guard"),
-        "out_of_range": out_of_range,
-        "vanished": vanished,
-        "any_kind": any_kind or None,
-        "restore": restore or None,
-        "second_client": second_client,
-    }
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
-    path = _receipt_of(file, to_group or [], receipt)
-    person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
+    given = write_options.changes() | ({"restore": True} if restore else {})
+    source = _source(file, group, to_group or [], given, fan_out=fan_out)
+    path = receipt or source.receipt
+    clock, person = SystemClock(), Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
-            with open_reader(connection) as reader:
-                plan = plan_application(reader, wanted, record, person)
-            if plan is not None:
-                person.planned(plan, wanted.rows.rows)
-                plans.conclude_dry_run(plan, detailed=detailed_exitcode)
+            with connection.open_reader() as reader:
+                wanted = source.read(reader, clock)
+                plan = plan_apply(reader, wanted, record, person)
+            if plan is None:
+                person.show_receipt(record.receipt)
+                return
+        person.dry_run(plan, wanted.rows.rows)
+        plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
-    person.check_can_be_asked()
     if path is None:
-        raise UsageError("the offsets come from stdin: say with --receipt where the receipt goes")
+        also = "" if yes else ", and pass --yes, because stdin is not a terminal that can answer"
+        raise UsageError(f"the offsets come from stdin: say with --receipt where the receipt goes{also}")
+    person.check_can_be_asked()
     with open_receipt(path) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
-        with open_writer(connection) as clients:
-            execution = write(clients, wanted, record, SystemClock(), person)
-            if execution is not None:
-                again = f"the same command with a new snapshot in {file}"
-                show_result(result_of(execution, record, again), apart=output_format != "table")
+        with connection.open_writer() as clients:
+            execution = write(clients, source.read(clients.writer, clock), record, clock, person)
+            if execution is None:
+                person.show_receipt(record.receipt)
+            else:
+                person.show_result(result_of(execution, record, source.again))
+                _say_what_is_next(execution, file, path)
 
 
-def _receipt_of(file: Path, to_group: list[str], named: Path | None) -> Path | None:
-    """Return the path of the receipt: ``--receipt``, or beside the file, with the groups of ``--to-group`` in its name.
+def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
+    sources = sorted({change.source_group for change in plan.changes if change.source_group is not None})
+    if plan.verdict == "pending" and sources:
+        return (
+            f"stop the old applications, then migrate-groups verify {shlex.join(sources)} --wait 5m, and "
+            f"{'apply a new snapshot' if file else 'the same command without --dry-run'}"
+        )
+    return f"migrate-groups apply {shlex.quote(str(plan_out))}" if plan_out else "the same command without --dry-run"
 
-    Returns None for stdin without ``--receipt``. A dry run then works without a receipt.
+
+def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
+    groups = sorted({entry.change.group for entry in execution.entries})
+    if not any(entry.change.source_group for entry in execution.entries):
+        talk(*(f"next: start the applications, then migrate-groups watch {shlex.quote(group)}" for group in groups))
+        return
+    snapshot = f"migrate-groups snapshot {shlex.join(groups)} -o after.parquet"
+    if file is not None and file.suffix.lower() in (".csv", ".parquet"):
+        snapshot += f"; migrate-groups reconcile {shlex.quote(str(file))} after.parquet"
+    talk(
+        f"next: {snapshot}",
+        NOTHING_TO_UNDO
+        if execution.wrote_nothing
+        else f"back: migrate-groups rollback {shlex.quote(str(receipt))} (before the new groups commit), "
+        "hand-back (after)",
+    )
+
+
+class _Source(NamedTuple):
+    """Where the offsets come from: a file or a group.
+
+    read: returns what to write. receipt: the default path of the receipt; None if FILE is stdin, for which there is no
+    default. again: what to run to resume an unfinished write, for messages.
     """
-    if named is not None:
-        return named
-    if str(file) == "-":
-        return None
-    groups = "+".join(quote(group, safe="") for group in sorted(to_group))
-    if len(groups) > _MOST_OF_GROUPS:  # because a file name has at most 255 characters
-        groups = f"{groups[:_MOST_OF_GROUPS]}-{hashlib.sha256(groups.encode()).hexdigest()[:16]}"
-    return file.with_name(f"{file.name}{groups and '.'}{groups}.receipt.json")
+
+    read: Callable[[GroupReader, Clock], ApplyRequest]
+    receipt: Path | None
+    again: str
+
+
+def _source(
+    file: Path | None, group: list[str] | None, to_group: list[str], given: Mapping[str, Any], *, fan_out: bool
+) -> _Source:
+    """Return where the offsets come from: FILE or ``--group``. Raises `UsageError` if both or neither are given.
+
+    to_group: the target groups of all rows; if empty, each row names its own. given: the write options that were passed
+    on the command line, by name.
+    """
+    if group:
+        source = options.one_group(group)
+        if file is not None:
+            raise UsageError(f"FILE ({file}) and --group {source} contradict each other: pass one of them")
+        read = plans.application_of_group(source, given, to_group, fan_out=fan_out)
+        receipt = Path(f"{in_file_name([source])}.{in_file_name(to_group)}.receipt.json")
+        return _Source(read, receipt, "the same command")
+    if file is None:
+        raise UsageError("no offsets to write: name a FILE, or the old group with --group")
+    wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
+    targets = in_file_name(to_group)
+    beside = None if str(file) == "-" else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
+    return _Source(lambda *_: wanted, beside, f"the same command with a new snapshot in {file}")

@@ -1,20 +1,20 @@
-"""The command that reads the log of the offsets topic, to prove a hand-over or to show the history of groups: audit."""
+"""The command that proves a hand-over from the log of ``__consumer_offsets``: audit."""
 
 from __future__ import annotations
 
-import json
-import sys
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import Connection, open_offsets_topic
-from migrate_groups.cli.console import show
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.documents import print_document
 from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
@@ -22,7 +22,6 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.cli.commands.history import HistoryRequest
     from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.fence import Fence
@@ -30,62 +29,37 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 Group = tuple[str, int, int]
+"""A consumer group, its partition of ``__consumer_offsets``, and the offset there from which its records are judged."""
 
 
 def audit(
-    run_dir: Annotated[
-        Path | None, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate; none with --history.")
-    ] = None,
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="The run directory of migrate.")],
     *,
-    history: Annotated[
-        bool,
-        typer.Option("--history", help="Instead of a proof: lag over time, and who committed when; --log and -o."),
-    ] = False,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", help="With --history: this group alone; may be repeated.")
-    ] = None,
-    every: Annotated[
-        str | None, typer.Option("--every", help="With --history: how far apart its moments are; 1h where not said.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT", help="With --history: a new folder for its outcome.")
-    ] = None,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="DIR", help="Keep the landed log here; a later audit goes on from it."),
+        typer.Option(
+            "--log",
+            metavar="DIR",
+            help="Keep the copied log in this folder. A later audit with the same folder copies only what is new.",
+            show_default="a temporary folder",
+        ),
     ] = None,
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="How the proof is shown.")
-    ] = "table",
-    timeout: options.Timeout = "60s",
+    output_format: options.Format = "table",
+    connection: Connection,
 ) -> None:
-    """Prove a hand-over from the log of the offsets topic, with Spark.
+    """Prove a hand-over from Kafka's own log of commits, with Spark.
 
-    Exit 6 where the old group has committed since, or a new one did not start at what was handed over or went back; 7
-    where the log does not tell.
+    It copies the log of __consumer_offsets, and judges every commit of the old group and the new ones. Run it once the
+    new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later.
 
-    With --history the log of all groups, as far as compaction has left it, makes a table (history.parquet) and a page
-    with a curve for each group (history.html): what each had committed at each moment, against where the topics' logs
-    ended then. Run now and then with the same --log, it loses nothing more.
+    Fine: the old group has stopped; a partition of a new group starts-at-snapshot (the group continued at the offset
+    that was handed over), has no-commit-yet, or is not-in-snapshot (it was not handed over). A problem is exit code 6:
+    late-commit (the old group has committed since), earlier or later (the new group's first commit is below or above
+    the offset handed over), missing (that offset is not in place), or a rewind (a commit below the previous one).
 
     Example: migrate-groups audit split.toml.run
-
-    Example: migrate-groups audit --history --log audit-log -o history
     """
     require_spark()
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    if history:
-        from migrate_groups.cli.commands.history import write_history
-
-        write_history(connection, _asked(run_dir, group, every, log, output), output_format)
-        return
-    if run_dir is None:
-        raise UsageError("name the run directory of migrate, or pass --history for all groups")
-    if group or every or output:
-        raise UsageError("--group, --every and -o go with --history")
     from migrate_groups.files.runs import fence_parquet, receipt_json
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 
@@ -100,34 +74,28 @@ def audit(
     from migrate_groups.show import audit as shown
 
     if output_format == "json":
-        sys.stdout.write(json.dumps(shown.document(found), indent=1) + "\n")
+        print_document(shown.document(found))
     else:
         show(shown.terminal(found))
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
         raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
-
-
-def _asked(
-    run_dir: Path | None, groups: list[str] | None, every: str | None, log: Path | None, output: Path | None
-) -> HistoryRequest:
-    from migrate_groups.cli.commands.history import HistoryRequest
-    from migrate_groups.snapshots.times import parse_span
-
-    if run_dir is not None:
-        raise UsageError("--history is of all groups: no run directory goes with it; --group names some")
-    if log is None or output is None:
-        raise UsageError("--history needs --log DIR, where the log is kept, and -o OUT, a new folder")
-    if "" in (groups or []):
-        raise UsageError("a group name is empty")
-    return HistoryRequest(sorted(set(groups or [])), parse_span(every or "1h", "--every"), log, output)
+    if shown.is_too_early(found):
+        raise Undetermined(
+            "not proven yet: no new group has committed since the hand-over: start the new applications, and run audit "
+            "again once they have committed"
+        )
+    talk(shown.conclusion(found))
+    talk(f"next: a day later, migrate-groups delete-offsets {shlex.quote(str(run_dir))}")
 
 
 def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
-    """Raise `Undetermined` if a run of this migration left no fence (the log end offsets just before its snapshot).
+    """Raise `Undetermined` if a run of this migration left no fence.
 
-    The records of that run's own writes may lie before the first fence that is known.
+    A run's fence is the end of each partition of ``__consumer_offsets`` when the source group had stopped. If the fence
+    of an earlier run is missing, commits that this earlier run wrote may lie before the first fence that is there, and
+    records before that fence are not judged.
     """
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
@@ -138,11 +106,13 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
 
 
 def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
-    """Return each group, its partition of ``__consumer_offsets``, and its fence: the offset in that partition's log.
+    """Return, for each group, its name, its partition of ``__consumer_offsets``, and an offset in that partition's log.
 
-    The group's records from this offset on are judged. A source group has the fence of the last run, because that run
-    read its committed offsets again. A target group has the fence of the first run, because each run may have written
-    to it.
+    The group's records from this offset on are judged. For a source group it is the end of the log when the last run
+    found the group stopped, because that run read its committed offsets again. For a target group it is the end of the
+    log at the first run, because each run may have written to the group.
+
+    Raises `Undetermined` if a partition had no leader when its end was to be read.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -161,6 +131,7 @@ def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
 
 @contextmanager
 def _folder(log: Path | None) -> Iterator[Path]:
+    """Yield the folder for the copied log: ``log`` or, if it is None, a temporary folder."""
     if log is not None:
         yield log
         return
@@ -169,18 +140,26 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landing:
-    from migrate_groups.files.runs.landed_log import LandedLog
+    """Copy the records of these groups' partitions of ``__consumer_offsets`` into ``folder``; return what was copied.
+
+    Records that the folder has already are not copied again. Raises `UsageError` if the cluster's id is not
+    ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not have ``partitions`` partitions.
+    """
+    from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
 
     starts = _fenced(groups)
     with _open_log(connection, cluster_id, partitions) as (reader, topic):
-        log = LandedLog.opened(folder, cluster_id, starts)
+        log = CopiedLog.load_with_starts(folder, cluster_id, starts)
         with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
             return land(reader, topic, log, starts, progress)
 
 
 def _fenced(groups: list[Group]) -> dict[int, int]:
-    """Return the partitions of ``__consumer_offsets`` that hold these groups, each with its groups' lowest fence."""
+    """Return the partitions of ``__consumer_offsets`` that hold these groups, each with the offset to read from.
+
+    It is the lowest of the offsets from which its groups' records are judged.
+    """
     starts: dict[int, int] = {}
     for _, number, fence in groups:
         starts[number] = min(fence, starts.get(number, fence))
@@ -196,7 +175,7 @@ def _open_log(
     Raises `UsageError` if the cluster has another id, `Undetermined` if the offsets topic no longer has this number of
     partitions.
     """
-    with open_offsets_topic(connection) as (reader, topic):
+    with connection.open_offsets_topic() as (reader, topic):
         if reader.cluster_id() != cluster_id:
             raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
@@ -209,6 +188,7 @@ def _open_log(
 
 
 def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
+    """Start Spark, and judge the hand-over from the copied log."""
     with spark_here(landed.offsets) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import landed_log
@@ -219,9 +199,12 @@ def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
 
 
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
-    """Return the partitions that were handed over, with their offsets before and after the write.
+    """Return one row for each partition of the hand-over, for the Spark job that judges it.
 
-    They are rows of `spark.offsets_topic.audit.HANDED_OVER`.
+    A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`: source group, target group, topic, partition; the
+    source group's committed offset at the hand-over, or, if it had none, the offset that the target group gets; the
+    target group's committed offset before the write; the target group's committed offset after the write; all offsets
+    that the runs of this migration wrote, or may have written. None in place of an offset: no committed offset.
     """
     return [
         (

@@ -1,27 +1,25 @@
-"""The history of groups from the log of the offsets topic, lag over time and clients: audit --history."""
+"""The command that shows lag and commits over time, from the log of ``__consumer_offsets``: history."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli.connect import Connection, open_offsets_topic, open_reader
+import typer
+
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.landing import Landed, land_log, new_folder
 from migrate_groups.cli.progress import bar
-from migrate_groups.cli.spark_here import spark_here
-from migrate_groups.errors import InvalidInput, Undetermined
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.cli.spark_here import require_spark, spark_here
+from migrate_groups.snapshots.times import parse_span
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.spark.offsets_topic.history_job import History
 
 _TABLE, _PAGE = "history.parquet", "history.html"
@@ -40,86 +38,87 @@ class HistoryRequest(NamedTuple):
     out: Path
 
 
-def write_history(connection: Connection, asked: HistoryRequest, output_format: Literal["table", "json"]) -> None:
-    """Copy the log of ``__consumer_offsets`` up to now, write table and page to a new folder, and show the groups."""
+def history(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    log: Annotated[
+        Path,
+        typer.Option(
+            "--log",
+            metavar="DIR",
+            help="The folder for the copied log. A later run with the same folder adds what is new to it.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="A new folder for history.parquet and history.html.")
+    ],
+    every: Annotated[
+        str, typer.Option("--every", metavar="DURATION", help="The time between two points of the history.")
+    ] = "1h",
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Show lag and commits of groups over time, from Kafka's own log of commits, with Spark.
+
+    It copies the log of __consumer_offsets, and needs no earlier snapshot. Without GROUP it shows all groups. Kafka
+    compacts this log: run it now and then with the same --log, and nothing more is lost. The times are UTC. It needs
+    Java 17 or later.
+
+    Example: migrate-groups history --log offsets-log -o history
+    """
+    require_spark()
+    named = sorted({*(groups or []), *(group or [])})
+    asked = HistoryRequest(options.all_groups(named, None) if named else [], parse_span(every, "--every"), log, output)
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
 
-    with _new_folder(asked.out):
-        cluster_id, landed = _land(connection, asked)
-        found = _run(connection, asked, cluster_id, landed, SystemClock().now())
+    with new_folder(asked.out):
+        found = _run(connection, asked, land_log(connection, asked.groups, asked.log))
         write_whole(asked.out / _PAGE, lambda file: file.write(shown.page(found).encode()))
     if output_format == "json":
-        sys.stdout.write(json.dumps(shown.document(found), indent=1) + "\n")
+        print_document(shown.document(found))
     else:
         show(shown.terminal(found))
     talk(f"{_TABLE} and {_PAGE} written to {asked.out}")
 
 
-@contextmanager
-def _new_folder(out: Path) -> Iterator[None]:
-    """Make a folder, and delete it again if the block fails. Raises `InvalidInput` if it can't be made."""
-    try:
-        out.mkdir()
-    except OSError as error:
-        raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(out, ignore_errors=True)
-        raise
-
-
-def _land(connection: Connection, asked: HistoryRequest) -> tuple[str, Landing]:
-    from migrate_groups.files.runs.landed_log import LandedLog
-    from migrate_groups.migration.reading.landing import land
-    from migrate_groups.model.offsets_topic import log_partition
-    from migrate_groups.model.partitions import TopicPartition
-
-    with open_offsets_topic(connection) as (reader, topic):
-        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-        if described is None:
-            raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
-        count = len(described.partitions)
-        wanted = {log_partition(group, count) for group in asked.groups} or {*described.partitions}
-        bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
-        cluster_id = reader.cluster_id()
-        log = LandedLog.kept(asked.log, cluster_id)
-        log = log.with_more({partition.partition: ends.start for partition, ends in bounds.items()})
-        with bar(f"reading {OFFSETS_TOPIC}") as progress:
-            return cluster_id, land(reader, topic, log, wanted, progress)
-
-
-def _run(connection: Connection, asked: HistoryRequest, cluster_id: str, landed: Landing, now: datetime) -> History:
+def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> History:
+    """Start Spark, write the table of the history, and return its summary."""
     with (
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
-        spark_here(landed.offsets) as spark,
+        spark_here(landed.landing.offsets) as spark,
     ):
         from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
 
         def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
             path = Path(scratch) / "log_ends.parquet"
-            _save_log_ends(connection, partitions, moments, path)
+            _save_log_ends(connection, partitions, moments, landed, path)
             return str(path)
 
         return run_history(
             spark,
-            LandedFiles(str(landed.log.folder), landed.ranges, cluster_id),
+            LandedFiles(str(landed.landing.log.folder), landed.landing.ranges, landed.cluster_id),
             log_ends,
             groups=asked.groups,
             every=asked.every,
-            now=now,
+            now=landed.taken_at,
             out=asked.out / _TABLE,
         )
 
 
 def _save_log_ends(
-    connection: Connection, partitions: Collection[tuple[str, int]], moments: Collection[datetime], path: Path
+    connection: Connection,
+    partitions: Collection[tuple[str, int]],
+    moments: Collection[datetime],
+    landed: Landed,
+    path: Path,
 ) -> None:
+    """Write the log end offset of each partition at each moment to ``path``, as Parquet."""
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends
     from migrate_groups.model.partitions import TopicPartition
 
-    with open_reader(connection) as reader, bar("reading log end offsets") as progress:
+    with connection.open_reader() as reader, bar("reading log end offsets") as progress:
         asked = [TopicPartition(*partition) for partition in partitions]
-        log_ends_parquet.save(log_ends(reader, asked, [*moments], progress), path)
+        log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)

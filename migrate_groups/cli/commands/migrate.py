@@ -6,131 +6,176 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
-from migrate_groups.cli.connect import Connection, open_reader, open_writer
+from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.person import Person, show_result
-from migrate_groups.errors import UsageError
+from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
+from migrate_groups.cli.person import Person
+from migrate_groups.cli.write_options import GivenOptions
+from migrate_groups.cli.written import NOTHING_TO_UNDO
+from migrate_groups.errors import MigrateGroupsError, PartlyApplied, UsageError
 from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.files.split_toml import SplitFile
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
     from migrate_groups.migration.result import WriteResult
-    from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
 
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The split: a TOML file.")]
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
 
 
 def migrate(
     spec: Spec,
     *,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
     approved: Annotated[
-        Path | None, typer.Option("--approved", metavar="PLAN", help="The plan that was reviewed.")
+        Path | None,
+        typer.Option(
+            "--approved",
+            metavar="PLAN",
+            help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions or options differ.",
+        ),
     ] = None,
-    wait: Annotated[str, typer.Option("--wait", help="How long to wait for the old group's stop.")] = "10m",
-    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Default: <SPEC>.run beside the spec.")] = None,
+    wait: Annotated[
+        str, typer.Option("--wait", metavar="DURATION", help="How long to wait until the old group has stopped.")
+    ] = "10m",
+    run_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--run-dir",
+            metavar="DIR",
+            help="The folder for the plan, the receipt and what reconcile and audit need.",
+            show_default="<SPEC>.run",
+        ),
+    ] = None,
     rename: Annotated[
-        list[str] | None, typer.Option("--rename", metavar="GROUP=NAME", help="Another name for a group: a rehearsal.")
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="GROUP=NAME",
+            help="Use another name for a group of the spec, for a rehearsal; may be repeated.",
+        ),
     ] = None,
-    on_existing: Annotated[
-        Literal["refuse", "forward", "overwrite"] | None, typer.Option(help="Overrules the spec.")
-    ] = None,
-    uncommitted: Annotated[
-        Literal["refuse", "earliest", "latest", "leave"] | None, typer.Option(help="Overrules the spec.")
-    ] = None,
-    out_of_range: Annotated[Literal["refuse", "earliest"] | None, typer.Option(help="Overrules the spec.")] = None,
-    vanished: Annotated[Literal["refuse", "restore"] | None, typer.Option(help="Overrules the spec.")] = None,
-    any_kind: plans.AnyKind = False,
-    second_client: plans.SecondClientOption = None,
     hold: Annotated[
-        bool, typer.Option("--hold", help="Keep everybody out of the stopped old group until the guard is over.")
+        bool,
+        typer.Option(
+            "--hold",
+            help="Join the stopped old group, so that no other consumer can join it until the guard is over. Only if "
+            "no topic stays with the old group.",
+        ),
     ] = False,
-    settle: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
-    guard: Annotated[str | None, typer.Option(help="Overrules the spec.")] = None,
+    on_start: Annotated[
+        str | None,
+        typer.Option(
+            "--on-start",
+            metavar="COMMAND",
+            help="Run this command, without a shell, as soon as the new applications may start. It should start them "
+            f"and return: it is awaited until {SECONDS_AFTER_GUARD:g} s after the guard. If it fails, or has not ended "
+            "then, the exit code is 4. A re-run runs it again if no new group has started.",
+        ),
+    ] = None,
     yes: options.Yes = False,
     detailed_exitcode: plans.DetailedExitcode = False,
     force: plans.ForcePlan = False,
-    timeout: options.Timeout = "60s",
+    write_options: GivenOptions,
+    connection: Connection,
 ) -> None:
-    """Do the whole cut-over in one process.
+    """Hand a group's topics over to new groups: the whole cut-over in one command.
 
-    Ask first, wait for the stop, snapshot, split, check, write, read back with both clients, watch the old group.
+    It shows the plan and asks. Then it waits until the consumers have stopped, reads the committed offsets, checks
+    them, writes them to the new groups, and reads them back with both clients. Then it watches the old group. Write
+    options given here replace those of the spec.
+
+    \b
+    SPEC, for example:
+      source = "orders"
+      [[target]]
+      group = "billing"
+      topics = ["invoices", "payments.*"]
+      [stay]
+      topics = ["legacy.*"]
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
-    """
+    """  # noqa: D301  (\b keeps the lines of the sample apart)
     # Arrow's own memory pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). The variable
     # is set here, because pyarrow reads it when it is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml
+    from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.migrate import MigrateRequest, plan_migration
     from migrate_groups.migration.hand_over.migrate import migrate as hand_over
 
     file = _renamed(split_toml.load(spec), rename)
-    chosen = _overruled(
-        file.options,
-        on_existing=on_existing,
-        uncommitted=uncommitted,
-        out_of_range=out_of_range,
-        vanished=vanished,
-        any_kind=any_kind or None,
-        second_client=second_client,
-        settle=settle,
-        guard=guard,
-    )
     wanted = MigrateRequest(
         file=file,
-        options=chosen,
+        options=replace(file.options, **write_options.changes()),
         run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
         wait=parse_duration(wait, "--wait"),
         hold=hold,
         approved=_approved(approved),
     )
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
+    launch = None if on_start is None else OnStart(on_start, wanted.run.folder)
+    person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch)
     if dry_run:
-        with open_reader(connection) as reader:
+        with connection.open_reader() as reader:
             prepared = plan_migration(reader, wanted, SystemClock(), person)
-        if prepared is not None:
-            person.planned(prepared.plan, prepared.rows)
-            if prepared.plan.verdict == "pending":
-                talk("the offsets are provisional: the old group still moves")
-            plans.conclude_dry_run(prepared.plan, detailed=detailed_exitcode)
+        if prepared is None:
+            person.show_receipt(receipt_json.load(wanted.run.receipt))
+            return
+        person.dry_run(prepared.plan, prepared.rows)
+        if prepared.plan.verdict == "pending":
+            talk("the offsets are provisional: the old group still moves")
+        if launch is not None:
+            talk(f"not run in a dry run: --on-start {launch.program}")
+        approved_by = f"with --approved {shlex.quote(str(plan_out))}, and " if plan_out else ""
+        plans.conclude_dry_run(
+            prepared.plan, f"the same command {approved_by}without --dry-run", detailed=detailed_exitcode
+        )
         return
     person.check_can_be_asked()
-    with open_writer(connection) as clients:
-        outcome = hand_over(clients, wanted, SystemClock(), person)
-    if outcome is not None:
-        show_result(outcome, apart=output_format != "table")
-        _say_what_is_next(wanted, outcome)
+    try:
+        with connection.open_writer() as clients:
+            outcome = hand_over(clients, wanted, SystemClock(), person)
+    except MigrateGroupsError:
+        if launch and (failure := launch.wait()):
+            talk(failure)
+        raise
+    if outcome is None:
+        person.show_receipt(receipt_json.load(wanted.run.receipt))
+        return
+    failure = launch.wait() if launch else ""
+    try:
+        person.show_result(outcome)
+    except PartlyApplied as error:
+        raise PartlyApplied(f"{error}; {failure}" if failure else str(error)) from None
+    _say_what_is_next(wanted, outcome)
+    if failure:
+        raise PartlyApplied(
+            f"{failure}; the offsets are written and confirmed: see which new applications run, and start the others "
+            "by hand"
+        )
 
 
 def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
     spec, folder = wanted.file.spec, shlex.quote(str(wanted.run.folder))
     groups = shlex.join(target.group for target in spec.targets)
-    if outcome.execution.wrote_nothing:
-        talk(
-            "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
-        )
+    also = f": all of {spec.source} must stop for it" if spec.stay else ""
     talk(
         f"next: migrate-groups reconcile {folder}",
         f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
-        f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after"
-        + (f": all of {spec.source} must stop for it)" if spec.stay else ")"),
+        NOTHING_TO_UNDO
+        if outcome.execution.wrote_nothing
+        else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after{also})",
     )
 
 
@@ -148,10 +193,3 @@ def _renamed(file: SplitFile, renames: list[str] | None) -> SplitFile:
     if wrong:
         raise UsageError(f"--rename {wrong[0]!r}; expected GROUP=NAME")
     return replace(file, spec=file.spec.renamed({old: new for old, _, new in pairs}))
-
-
-def _overruled(chosen: WriteOptions, *, settle: str | None, guard: str | None, **named: object) -> WriteOptions:
-    changes: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-    durations = {"settle": settle, "guard": guard}
-    changes |= {name: parse_duration(text, f"--{name}") for name, text in durations.items() if text is not None}
-    return replace(chosen, **changes)

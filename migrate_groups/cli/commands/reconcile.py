@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,34 +22,50 @@ def reconcile(
     before: Annotated[
         str | None,
         typer.Argument(
-            metavar="BEFORE", help="What was handed over: a run directory of migrate, a split file, or a snapshot."
+            metavar="BEFORE", help="What was handed over: the run directory of migrate, a split file, or a snapshot."
         ),
     ] = None,
     after: Annotated[
-        str | None, typer.Argument(metavar="AFTER", help="A snapshot of the new groups; a run directory has one.")
+        str | None,
+        typer.Argument(metavar="AFTER", help="A snapshot of the new groups.", show_default="that of the run directory"),
     ] = None,
     *,
     more_before: Annotated[
         list[str] | None,
-        typer.Option("--before", metavar="PATH", help="Another file, folder or quoted glob of BEFORE; repeatable."),
+        typer.Option(
+            "--before", metavar="PATH", help="Another file, folder or quoted glob of BEFORE; may be repeated."
+        ),
     ] = None,
     more_after: Annotated[
-        list[str] | None, typer.Option("--after", metavar="PATH", help="The same of AFTER; repeatable.")
+        list[str] | None,
+        typer.Option("--after", metavar="PATH", help="Another file, folder or quoted glob of AFTER; may be repeated."),
     ] = None,
-    spec: Annotated[Path | None, typer.Option("--spec", help="The split, where BEFORE is the old group's.")] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option("--spec", metavar="SPEC", help="The split, if BEFORE is a snapshot of the old group."),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables and the reports.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="A new folder for the tables, report.md and report.html."),
     ] = None,
     quarantine: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A new folder for rows that can't be right; otherwise one stops the job."),
+        typer.Option(
+            "--quarantine",
+            metavar="DIR",
+            help="A new folder for invalid rows.",
+            show_default="an invalid row ends the command",
+        ),
     ] = None,
     output_format: ReportFormatOption = "table",
 ) -> None:
-    """Compare offsets and lag before and after, with Spark.
+    """Compare the offsets of the new groups with those that were handed over, with Spark.
 
-    Exit 6 where a partition is missing, behind, below the log's start or unexpected. BEFORE and AFTER may be files,
-    folders or globs, CSV or Parquet.
+    BEFORE and AFTER may be files, folders or quoted globs, CSV or Parquet. It asks no cluster, and needs Java 17 or
+    later.
+
+    Each partition is exact (the same offset), ahead (a higher one, which proves nothing), or no-commit; or it has a
+    problem, and the exit code is 6: missing, behind, unexpected or below-log-start.
 
     Example: migrate-groups reconcile split.toml.run
     """
@@ -75,6 +92,8 @@ def reconcile(
         talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")
     if not found.clean:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} did not start where the old group stopped")
+    if before is not None and after is None and Path(before).is_dir():
+        talk(f"next: migrate-groups audit {shlex.quote(before)}")
 
 
 def _split(spec: Path | None) -> SplitMapping | None:

@@ -11,8 +11,9 @@ import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import Connection, open_reader
+from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, load_table, save_table, talk, warn_of_hidden_topics
+from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.rewind_to import (
     PastEnd,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.rewind import Rewinding
     from migrate_groups.snapshots.selection import Selection
-    from migrate_groups.snapshots.snapshot import Snapshot
+    from migrate_groups.snapshots.snapshot import SnapshotTable
 
 _TARGETS = "--to-datetime, --by-duration, --to-earliest, --to-latest, --to-current, --shift-by and --to-offset"
 
@@ -39,38 +40,81 @@ _TARGETS = "--to-datetime, --by-duration, --to-earliest, --to-latest, --to-curre
 def rewind(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A snapshot, or - for stdin; or name --group, or --topic alone."),
+        typer.Argument(metavar="FILE", help="A snapshot whose partitions to rewind, or - for stdin."),
     ] = None,
     *,
     output: options.Output,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
-    to_datetime: Annotated[
-        str | None, typer.Option(help="The first record at or after this: RFC 3339, or milliseconds since 1970.")
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="GROUP", help="In place of FILE: the partitions of this group, live or not."),
     ] = None,
-    by_duration: Annotated[str | None, typer.Option(help="So long before now: PT1H30M, P1D, 90m.")] = None,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The first record that is still there.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="The log end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="The committed offset as it is.")] = False,
-    shift_by: Annotated[int | None, typer.Option(metavar="±N", help="So many offsets on, or back.")] = None,
-    to_offset: Annotated[int | None, typer.Option(metavar="N", min=0, help="This offset.")] = None,
-    group: Annotated[str | None, typer.Option("--group", help="The partitions of this group, live or not.")] = None,
     topic: options.TopicGlobs = None,
-    partition: Annotated[list[str] | None, typer.Option("--partition", help="7 or 3-5; may be repeated.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="What a time without an offset means: Australia/Sydney.")] = None,
+    partition: options.Partitions = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(
+            "--to-datetime",
+            metavar="TIME",
+            help="The first record at or after this time: RFC 3339, or milliseconds since 1970.",
+        ),
+    ] = None,
+    by_duration: Annotated[
+        str | None,
+        typer.Option(
+            "--by-duration",
+            metavar="DURATION",
+            help="The first record at or after this long ago: 90m, or ISO 8601's PT1H30M and P1D.",
+        ),
+    ] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="The log start offset.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="The log end offset.")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="The committed offset: that in FILE, or that of --group now.")
+    ] = False,
+    shift_by: Annotated[
+        int | None,
+        typer.Option(
+            "--shift-by",
+            metavar="±N",
+            help="The committed offset, as for --to-current, plus N; go back with a negative N.",
+        ),
+    ] = None,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="This offset.")] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            "--timezone",
+            metavar="ZONE",
+            help="The time zone of a --to-datetime without a UTC offset, such as Australia/Sydney. Without it "
+            "such a time is refused.",
+        ),
+    ] = None,
     past_end: Annotated[
         PastEnd | None,
-        typer.Option(help="What a partition without a record at or after the time gets.", show_default="end"),
+        typer.Option(
+            "--past-end",
+            help="If a partition has no record at or after the time: start at its log end offset (end), leave it out "
+            "(skip), or refuse (fail).",
+            show_default="end",
+        ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse what can't be exactly as asked for.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse if an offset can't be exactly the one that was asked for. Without this, an offset outside "
+            "the log becomes its start or its end.",
+        ),
+    ] = False,
     force: options.Force = False,
-    timeout: options.Timeout = "60s",
+    output_format: options.Format = "table",
+    connection: Connection,
 ) -> None:
-    """Set a replay's offsets to a time, an offset, a span back.
+    """Compute the offsets for a replay: a time, an offset, or the log start.
 
-    Nothing is written to the cluster: apply --to-group does that. The rows claim no source group, so a live group is
-    neither asked nor touched.
+    The partitions are those of FILE, of --group, or of --topic. It writes a file and nothing to the cluster: pass the
+    file to apply --to-group. The group may be live. To rewind the group itself, stop it, and name it with --to-group;
+    apply then needs --on-existing overwrite.
 
     Example: migrate-groups rewind --group orders --by-duration 90m -o replay.csv
     """
@@ -96,10 +140,11 @@ def rewind(
     _check_time_options(target, timezone=timezone, past_end=past_end)
     selection = _selection(topic, partition)
     _check_source(file, group, selection, target)
+    check_stdout_is_free(output, output_format)
     check_output(output, force=force)
     table = None if file is None else load_table(file)
     _echo(target, zone)
-    with open_reader(Connection(bootstrap_server, command_config, properties, timeout)) as reader:
+    with connection.open_reader() as reader:
         from migrate_groups.migration.rewind import rewind as look_up
         from migrate_groups.show import replay
 
@@ -107,6 +152,11 @@ def rewind(
         result = look_up(reader, rows, target, clock, past_end=past_end or "end", strict=strict)
     talk(replay.decisions(result.decisions), *_left_out(result, selection))
     save_table(result.snapshot, output, force=force)
+    if output_format == "json":
+        from migrate_groups.show.documents import RewindDocument
+
+        time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
+        print_document(RewindDocument.of(output, time, result))
     if str(output) != "-":
         talk(f"written to {output}; next: migrate-groups apply {output} --to-group NAME")
 
@@ -150,8 +200,8 @@ def _selection(topic: list[str] | None, partition: list[str] | None) -> Selectio
 
 
 def _rows(
-    reader: GroupReader, table: Snapshot | None, group: str | None, selection: Selection, clock: SystemClock
-) -> Snapshot:
+    reader: GroupReader, table: SnapshotTable | None, group: str | None, selection: Selection, clock: SystemClock
+) -> SnapshotTable:
     from migrate_groups.migration.reading.take import take_snapshot
     from migrate_groups.migration.rewind import rows_of_topics
     from migrate_groups.snapshots.selection import select
@@ -166,7 +216,7 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Print the time to which a rewind by time goes, in UTC and in the time zone."""
+    """Print the time of a `ToTime` on stderr, in UTC and in ``zone``, if that is not None. Otherwise print nothing."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")

@@ -4,114 +4,224 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import Connection, open_reader, open_writer
-from migrate_groups.cli.console import talk
-from migrate_groups.cli.person import Person, show_result
-from migrate_groups.cli.plans import show_table
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import talk, warn_of_hidden_topics
+from migrate_groups.cli.person import Person
+from migrate_groups.cli.receipts import in_file_name
+from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import some
+from migrate_groups.text import counted, named, some
 
 if TYPE_CHECKING:
+    from migrate_groups.migration.delete_offsets import OffsetsToDelete
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
 
-ReceiptArgument = Annotated[Path, typer.Argument(metavar="RECEIPT", help="A receipt, or a run directory.")]
+ReceiptArgument = Annotated[
+    Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
+]
+_SETTLE = "10s"
+Format = Annotated[
+    Literal["table", "json"],
+    typer.Option(
+        "--format",
+        help="How the outcome is shown. json prints one document on stdout: the plan of a dry run, or the receipt of a "
+        "write.",
+    ),
+]
 
 
 def rollback(
     receipt: ReceiptArgument,
     *,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
-    timeout: options.Timeout = "60s",
+    output_format: Format = "table",
+    connection: Connection,
 ) -> None:
-    """Restore what was there before a write.
+    """Undo a hand-over before the new groups have committed.
 
-    Deletes the offsets that the write created; first sets those again that the source group has lost since. Refused
-    once a new group has committed: see hand-back.
+    It restores the committed offsets that the new groups had before, and deletes those that they did not have. Offsets
+    that the old group has lost since are written to it again. Once a new group has committed, use hand-back. With the
+    receipt of delete-offsets --group, it restores the offsets of the last deletion, unless the group has committed
+    since; run it again for the deletion before that.
 
     Example: migrate-groups rollback split.toml.run --dry-run
     """
     from migrate_groups.planning.run_states import Verb
 
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    done = _go(receipt, Verb.ROLLBACK, connection, dry_run=dry_run, yes=yes)
-    sources = {source for lane in done.lanes.values() for source in lane.sources} if done else set()
-    if sources:
-        talk(f"next: start the old applications again, in {some(sources)}")
+    person = Person(yes=yes, output_format=output_format, write="Restore")
+    done = _go(receipt, Verb.ROLLBACK, connection, person, dry_run=dry_run)
+    if done and not done.is_of_deletion:
+        changes = [entry.change for entry in done.executions[-1].entries]
+        kept = {change.group for change in changes if change.after is not None}
+        emptied = sorted({group for group, *_ in done.lanes} - kept)
+        use = f"if nothing else uses {'it' if len(emptied) == 1 else 'them'}"
+        also = f"migrate-groups delete-group {shlex.join(emptied)}, {use}; or " if emptied else ""
+        talk(f"later: {also}migrate again")
+    if done and (left := done.deleted):
+        offsets = f"{counted(len(left), 'offset')} of {named('topic', {change.topic for change in left})}"
+        talk(f"next: the same command again restores {offsets}, deleted before those")
 
 
 def hand_back(
     receipt: ReceiptArgument,
     *,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
-    wait: Annotated[str, typer.Option("--wait", help="How long to wait for all these groups to stop.")] = "10m",
+    wait: Annotated[
+        str,
+        typer.Option("--wait", metavar="DURATION", help="How long to wait until the new groups and the old one stop."),
+    ] = "10m",
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
-    timeout: options.Timeout = "60s",
+    output_format: Format = "table",
+    connection: Connection,
 ) -> None:
-    """Give the topics back to the old group.
+    """Undo a hand-over after the new groups have committed.
 
-    Waits until the new groups and the old one have stopped, and moves the old group forward to where the new ones are:
-    brokers take offsets for a group without members only. An old group that lives on with other topics stops meanwhile.
+    It waits until the new groups and the old group have stopped. Then it writes the committed offsets of the new groups
+    to the old group. An old group that consumes other topics must stop too, because brokers accept offsets only for a
+    group without members.
 
     Example: migrate-groups hand-back split.toml.run --wait 10m
     """
     from migrate_groups.planning.run_states import Verb
 
     seconds = parse_duration(wait, "--wait")
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    done = _go(receipt, Verb.HAND_BACK, connection, dry_run=dry_run, yes=yes, wait=seconds)
+    done = _go(
+        receipt, Verb.HAND_BACK, connection, Person(yes=yes, output_format=output_format), dry_run=dry_run, wait=seconds
+    )
     if done:
         groups = shlex.join(sorted({group for group, *_ in done.lanes}))
-        talk(
-            f"next: start the old applications; not the new ones: {groups} keeps its offsets until you delete them "
-            "(migrate-groups delete GROUP), or migrate again"
-        )
+        talk(f"later: migrate-groups delete-group {groups}; or migrate again, which replaces their offsets")
 
 
 def delete_offsets(
-    receipt: ReceiptArgument,
+    receipt: Annotated[
+        Path | None,
+        typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate."),
+    ] = None,
     *,
-    bootstrap_server: options.BootstrapServer = None,
-    command_config: options.CommandConfig = None,
-    properties: options.Properties = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="In place of RECEIPT: delete offsets of this group."),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="With --group: a topic whose offsets are deleted, or a quoted glob; may be repeated.",
+        ),
+    ] = None,
+    settle: Annotated[
+        str | None,
+        typer.Option(
+            "--settle",
+            metavar="DURATION",
+            help="With --group: how long the group must not commit before the deletion.",
+            show_default=_SETTLE,
+        ),
+    ] = None,
+    new_receipt: Annotated[
+        Path | None,
+        typer.Option(
+            "--receipt",
+            metavar="FILE",
+            help="With --group: the file for the receipt, which holds the deleted offsets and which rollback reads.",
+            show_default="<GROUP>.delete-offsets.receipt.json",
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
-    timeout: options.Timeout = "60s",
+    output_format: Format = "table",
+    connection: Connection,
 ) -> None:
-    """Delete the moved topics' offsets from the old group.
+    """Delete the offsets of the topics that moved from the old group, or of any topics from a group.
 
-    For the day after, so that the old group's lag is true.
+    Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
+    refused if a new group has a lower committed offset than was handed over. It warns about a new group that was never
+    seen to run, because its offsets are those that this tool wrote. With RECEIPT, --settle and --guard are those of the
+    hand-over, and only hand-back can undo it.
 
-    Refused until every new group is at or after what it was handed. Only hand-back takes it back, which needs the old
-    group stopped: brokers take no offsets for a group with members.
+    With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
+    topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.
 
     Example: migrate-groups delete-offsets split.toml.run --dry-run
+
+    Example: migrate-groups delete-offsets --group orders --topic 'old.*' --dry-run
     """
     from migrate_groups.planning.run_states import Verb
 
-    connection = Connection(bootstrap_server, command_config, properties, timeout)
-    _go(receipt, Verb.DELETE_OFFSETS, connection, dry_run=dry_run, yes=yes)
+    person = Person(yes=yes, output_format=output_format)
+    if receipt is not None:
+        if group:
+            raise UsageError(f"RECEIPT ({receipt}) and --group {some(group)} contradict each other: pass one of them")
+        if topic or settle or new_receipt:
+            raise UsageError("--topic, --settle and --receipt go with --group, not with RECEIPT")
+        _go(receipt, Verb.DELETE_OFFSETS, connection, person, dry_run=dry_run)
+        return
+    if not group:
+        raise UsageError("name the RECEIPT of a hand-over, or a group and its topics with --group and --topic")
+    if not topic:
+        raise UsageError("--group says whose offsets are deleted: name the topics with --topic, or all with '*'")
+    if new_receipt is not None and str(new_receipt) == "-":
+        raise UsageError("--receipt -: rollback reads the receipt; name a file")
+    named = options.one_group(group)
+    path = new_receipt or Path(f"{in_file_name([named])}.delete-offsets.receipt.json")
+    from migrate_groups.migration.delete_offsets import OffsetsToDelete
+    from migrate_groups.snapshots.selection import TopicPattern
+
+    patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
+    _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, person, dry_run=dry_run)
+
+
+def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:
+    """Show the plan of a deletion without a hand-over, and delete the offsets unless this is a dry run.
+
+    path: the file for the receipt. If an earlier run has deleted the offsets, only the receipt is shown.
+    """
+    from migrate_groups.files.runs.receipt_file import open_receipt
+    from migrate_groups.migration.delete_offsets import delete_offsets as delete
+    from migrate_groups.migration.delete_offsets import is_done, plan_deletion
+    from migrate_groups.migration.prepare import refuse_forbidden
+    from migrate_groups.migration.result import result_of
+
+    if dry_run:
+        with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
+            warn_of_hidden_topics(reader)
+            plan = plan_deletion(reader, wanted, file)
+        if is_done(plan, file, person):
+            person.show_receipt(file.receipt)
+            return
+        person.dry_run(plan, lambda: ())
+        refuse_forbidden(plan.refusals(at_the_write=False))
+        talk("next: the same command without --dry-run")
+        return
+    person.check_can_be_asked()
+    with open_receipt(path) as file:
+        with connection.open_writer() as clients:
+            warn_of_hidden_topics(clients.writer)
+            execution = delete(clients, wanted, file, SystemClock(), person)
+        if execution is None:
+            person.show_receipt(file.receipt)
+            return
+        person.show_result(result_of(execution, file))
+        talk(f"back: migrate-groups rollback {shlex.quote(str(path))} (before the group commits again)")
 
 
 def _go(
-    receipt: Path, verb: Verb, connection: Connection, *, dry_run: bool, yes: bool, wait: float = 0.0
+    receipt: Path, verb: Verb, connection: Connection, person: Person, *, dry_run: bool, wait: float = 0.0
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    Returns the receipt with the new execution; None if nothing was written.
+    receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
+    stop. Returns the receipt with the write added; None if nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -119,21 +229,23 @@ def _go(
     from migrate_groups.migration.result import result_of
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
 
-    person, path = Person(yes=yes), receipt_in(receipt)
-    if not dry_run:
-        person.check_can_be_asked()
-    with open_receipt(path, read_only=dry_run, must_exist=True) as file:
+    with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
+        if not dry_run:
+            person.check_can_be_asked()
         if is_done(file, verb, person):
+            person.show_receipt(file.receipt)
             return None
         if dry_run:
-            with open_reader(connection) as reader:
+            with connection.open_reader() as reader:
                 plan = plan_way_back(reader, verb, file, SystemClock())
-            show_table(plan)
+            person.dry_run(plan, lambda: ())
             refuse_forbidden(plan.refusals(at_the_write=False))
+            talk("next: the same command without --dry-run")
             return None
-        with open_writer(connection) as clients:
+        with connection.open_writer() as clients:
             execution = go_back(clients, verb, file, SystemClock(), person, wait=wait)
         if execution is None:
+            person.show_receipt(file.receipt)
             return None
-        show_result(result_of(execution, file))
+        person.show_result(result_of(execution, file))
         return file.receipt

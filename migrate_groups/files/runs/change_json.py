@@ -11,13 +11,18 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.plan import Action, Change
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-Topic = Annotated[str, msgspec.Meta(pattern=r"\A[a-zA-Z0-9._-]{1,249}\Z")]
+# The lookahead refuses a line feed at the end, because Python's "$" also matches before one. "\\Z" would not, but JSON
+# Schema has ECMAScript's regular expressions, which lack it.
+Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$(?!\n)")]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class CommittedJson(Strict, frozen=True):
-    """A committed offset with its leader epoch and metadata. The file has null instead if a group has none."""
+    """A committed offset with its leader epoch and metadata. If a group has none, the file has null instead.
+
+    leader_epoch: null if it is not known.
+    """
 
     offset: Int64
     leader_epoch: Int32 | None
@@ -25,9 +30,11 @@ class CommittedJson(Strict, frozen=True):
 
 
 class ChangeJson(Strict, frozen=True):
-    """The change of one partition, with the fields of `Change`.
+    """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    ``action`` is written only for people who read the file: loading computes it from ``before`` and ``after``.
+    null for an offset: no committed offset. action: what the change does; it is written for people who read the file,
+    and ignored when the file is loaded. source_group: the group that hands over; null if the offset is set without a
+    source group. source_committed: the source group's committed offset when it was read.
     """
 
     action: Action
@@ -45,7 +52,7 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Commit
 
 
 def cells(change: Change) -> _Cells:
-    """Return the values for the fields of a `ChangeJson`, in the order of the fields.
+    """Return the values for the fields of a `ChangeJson` that holds this change, in the order of the fields.
 
     Committed offsets are not converted, because msgspec encodes a `CommittedOffset` with the same fields as
     `CommittedJson`.

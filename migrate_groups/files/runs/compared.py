@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.files.read import is_file
+from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
+from migrate_groups.files.read import is_file, similar_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.snapshot import Row
 
-# Lower bounds of the size of a row (measured: 13 bytes in Parquet, 116 in CSV), so that
-# `Compared.rows` is rather too high.
+# Lower bounds of the bytes of a row (measured: 13 in Parquet, 116 in CSV), so that `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The snapshots that are compared: their paths.
+    """The paths of the snapshots that `reconcile` compares.
 
-    before: the source group's committed offsets, under their target groups. after: the target groups' committed
-    offsets. planned: the offsets that the plan set in partitions without a committed offset of the source group, as
-    rows of `spark.reconciliation.reconcile.PLANNED`.
+    before: files, folders or globs with the committed offsets from before the migration. In a run directory, these are
+    the source group's offsets under the names of their target groups. after: files, folders or globs with the committed
+    offsets of the target groups from after the migration. planned: cluster id, target group, topic, partition and
+    offset for each partition for which the source group had no committed offset and the plan set one; empty without a
+    run directory.
     """
 
     before: Sequence[str]
@@ -36,7 +38,10 @@ class Compared:
 
     @property
     def rows(self) -> float:
-        """An estimate of the number of rows, rather too high; infinite for a folder, a glob or a remote file."""
+        """An estimate of the number of rows, usually too high; infinite for a folder, a glob or a remote file.
+
+        If it is low, the caller starts Spark with settings for a small job.
+        """
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
             return math.inf
@@ -47,7 +52,7 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     """Return the snapshots to compare: those at the paths ``before`` and ``after``, or those of a run directory.
 
     If ``before`` is one run directory, its snapshots are compared. Paths in ``after`` then replace its own snapshot of
-    the target groups. has_spec: whether the command got a split spec.
+    the target groups. has_spec: whether the caller has a split spec, which can't be combined with a run directory.
 
     Raises `UsageError` if BEFORE or AFTER is missing, or if a second BEFORE or a spec is given with a run directory;
     `InvalidInput` if the run directory is damaged or has no snapshot of the target groups; `Undetermined` if its
@@ -60,11 +65,29 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         receipt.to_judge()
     if run is None or not run.plan.exists():
         if not before or not after:
-            raise UsageError("name BEFORE and AFTER, or a run directory of migrate alone")
+            raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")
+        _check_files([*before, *after])
         return Compared(before=before, after=after)
     if has_spec or len(before) > 1:
-        raise UsageError(f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec, --before")
+        raise UsageError(
+            f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec and --before"
+        )
     return _of_run(run, after)
+
+
+def _check_files(paths: Iterable[str]) -> None:
+    """Raise `InvalidInput` if one of these is missing, or is a file of another kind than a snapshot.
+
+    Globs and remote files are left to Spark, which takes seconds to start.
+    """
+    for text in paths:
+        if ":/" in text or {*text} & {*"*?[{"}:
+            continue
+        path = Path(text)
+        if status(path) is None:
+            raise InvalidInput(f"{path} does not exist: {similar_file(path) or 'check the path'}")
+        if is_file(path) and (error := mistaken(beginning_of(path), text, SNAPSHOT)):
+            raise error
 
 
 def _of_run(run: RunDir, after: Sequence[str]) -> Compared:
@@ -73,7 +96,7 @@ def _of_run(run: RunDir, after: Sequence[str]) -> Compared:
     if not after and not run.after.exists():
         groups = shlex.join(sorted({change.group for change in plan.changes}))
         raise InvalidInput(
-            f"{run.folder} has no {run.after.name}, since the write was not read back whole: run "
+            f"{run.folder} has no {run.after.name}, because the write was not confirmed: run "
             f"migrate-groups snapshot {groups} -o after.parquet, then pass after.parquet as AFTER"
         )
     return Compared(

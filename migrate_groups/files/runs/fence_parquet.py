@@ -1,6 +1,7 @@
-"""Fences as Parquet. A fence is the log end offset of each partition of ``__consumer_offsets`` just before a snapshot.
+"""Load and save ``fence.parquet``, from which `audit` learns where to begin to read ``__consumer_offsets``.
 
-The file has one row for each run and partition, the latest run last.
+A fence is the log end offset of each partition of ``__consumer_offsets``, read just before the final committed offsets
+of the source group. The file has one row for each run of `migrate` and partition, the latest run last.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, the earliest first; an empty list if there is no file.
+    """Return the fences in a file, one for each run, the earliest first; an empty list if there is no file.
 
     Raises `InvalidInput` if the file is damaged or has other columns.
     """
@@ -35,7 +36,10 @@ def load(path: Path) -> list[Fence]:
         return []
     table = read_table(read_bytes(path), str(path))
     if not table.schema.equals(SCHEMA):
-        raise InvalidInput(f"{path} is no fence; expected the columns {', '.join(SCHEMA.names)}")
+        raise InvalidInput(
+            f"{path} is not a fence file, which has the columns {', '.join(SCHEMA.names)}: restore the original file, "
+            "or move it away"
+        )
     ends: dict[tuple[str, datetime], dict[int, int | None]] = {}
     for cluster_id, taken_at, partition, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
         ends.setdefault((cluster_id, taken_at), {})[partition] = end

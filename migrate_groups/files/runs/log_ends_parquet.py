@@ -18,7 +18,8 @@ SCHEMA = pa.schema(
         pa.field("log_end_offset", pa.int64()),
     ]
 )
-"""The log end offset of a partition at a time; null: not known. Spark reads it as `history.LOG_ENDS`."""
+"""The columns: the log end offset of a partition at the time ``taken_at``; null if it is not known. The Spark job of
+`history` reads them (`spark.offsets_topic.history.LOG_ENDS`)."""
 
 _ROWS = 100_000
 

@@ -17,7 +17,7 @@ from migrate_groups.files.runs import change_json
 from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Name, Topic
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.schema import SNAPSHOT, Kind
-from migrate_groups.snapshots.snapshot import COLUMNS, Row, Snapshot
+from migrate_groups.snapshots.snapshot import COLUMNS, Row, SnapshotTable
 
 SCHEMA = "migrate-groups/plan"
 SCHEMA_VERSION = 3
@@ -28,10 +28,12 @@ class PlanFile:
     """A saved plan, and the snapshot rows that it was made from; in each row ``group`` is the target group."""
 
     plan: Plan
-    rows: Snapshot
+    rows: SnapshotTable
 
 
-class _Check(strict_json.Strict, frozen=True):
+class CheckJson(strict_json.Strict, frozen=True):
+    """The verdict of a check, with its reason."""
+
     name: Name
     verdict: Verdict
     reason: str
@@ -51,27 +53,36 @@ def _row_type() -> type[msgspec.Struct]:
         (column.name, kinds[column.kind] | None if column.nullable and column.name != "group" else kinds[column.kind])
         for column in SNAPSHOT
     ]
-    return msgspec.defstruct("_Row", fields, bases=(strict_json.Strict,), frozen=True)
+    return msgspec.defstruct("RowJson", fields, bases=(strict_json.Strict,), frozen=True)
 
 
-_Row = _row_type()
+RowJson = _row_type()
 
 
-class _Plan(strict_json.Document, frozen=True, kw_only=True):
+class PlanJson(strict_json.Document, frozen=True, kw_only=True):
+    """A plan: the change of each partition, the verdict of every check, and the snapshot rows that it was made from.
+
+    intent: the hash of what a reviewer approves: cluster, groups, partitions and options. content: the hash of the same
+    and of the offsets. verdict: the worst verdict of all checks. rows: ``group`` of each is the target group.
+    """
+
     cluster_id: str
     intent: str
     content: str
     verdict: Verdict
     options: dict[str, Any]
-    checks: tuple[_Check, ...]
+    checks: tuple[CheckJson, ...]
     changes: tuple[ChangeJson, ...]
-    rows: tuple[_Row, ...]  # type: ignore[valid-type]  # made from the schema
+    rows: tuple[RowJson, ...]  # type: ignore[valid-type]  # made from the schema
 
 
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
-    """Return the bytes of the plan's file; ``rows`` are the snapshot rows that the plan was made from."""
+    """Return the bytes of the plan's file.
+
+    rows: the snapshot rows that the plan was made from; ``group`` of each is the target group.
+    """
     return strict_json.encode(
-        _Plan(
+        PlanJson(
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
             cluster_id=plan.cluster_id,
@@ -79,21 +90,27 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
             content=plan.content,
             verdict=plan.verdict,
             options=asdict(plan.options),
-            checks=tuple(_Check(check.name, check.verdict, check.reason) for check in plan.checks),
+            checks=tuple(CheckJson(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
-            rows=tuple(_Row(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows),
+            rows=tuple(RowJson(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows),
         )
     )
 
 
 def load(path: Path) -> PlanFile:
-    """Return the plan in a file. Raises `InvalidInput` for any content that `to_bytes` did not write."""
+    """Return the plan in a file, and the snapshot rows that it was made from.
+
+    Raises `InvalidInput` if the file can't be read, is not a plan, or was edited. Changed white space is accepted.
+    """
     return read(read_bytes(path), str(path))
 
 
 def read(data: bytes, name: str) -> PlanFile:
-    """Return the plan in ``data``, the bytes of the file ``name``. Raises as `load`."""
-    document = strict_json.decode(data, name, _Plan, SCHEMA, SCHEMA_VERSION)
+    """Return the plan in ``data``, the bytes of the file ``name``, and the snapshot rows that it was made from.
+
+    Raises `InvalidInput` if the data is not a plan, or was edited. Changed white space is accepted.
+    """
+    document = strict_json.decode(data, name, PlanJson, SCHEMA, SCHEMA_VERSION)
     plan = Plan(
         cluster_id=document.cluster_id,
         options=strict_json.options(document.options, name),
@@ -101,9 +118,9 @@ def read(data: bytes, name: str) -> PlanFile:
         checks=tuple(Check(name=check.name, verdict=check.verdict, reason=check.reason) for check in document.checks),
     )
     if (plan.intent, plan.content, plan.verdict) != (document.intent, document.content, document.verdict):
-        raise InvalidInput(f"{name} was edited after it was written: its hashes differ; make it anew")
+        raise InvalidInput(f"{name} was edited after it was written: its hashes differ; restore the original file")
     try:
-        rows = Snapshot.of_rows(Row(*msgspec.structs.astuple(row)) for row in document.rows).at_one_moment()
+        rows = SnapshotTable.of_rows(Row(*msgspec.structs.astuple(row)) for row in document.rows).at_one_moment()
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from error
     return PlanFile(plan=plan, rows=rows)

@@ -1,4 +1,4 @@
-"""The file of the receipt, which is the record of a run. It is locked while a run adds to it."""
+"""Load and save the receipt, the record of all writes of a run. Its file is locked while a command adds to it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 
 
 class ReceiptFile:
-    """The receipt of a run, and the file that holds it. The current run adds one execution.
+    """The receipt of a run, and the file that holds it.
 
-    path: the file; None: the receipt is not saved. receipt: the executions so far.
+    A receipt is a list of executions; each is one write to the cluster. The current command adds one or resumes the
+    last one. path: the file; None: the receipt is not saved. receipt: the executions so far.
     """
 
     def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN) -> None:
@@ -30,19 +31,23 @@ class ReceiptFile:
 
     @property
     def failure(self) -> str:
-        """Which file could not be saved after the write had begun, and why; empty if all files were saved."""
+        """A message that a file could not be saved after the write had begun, and why; empty if all were saved."""
         return self._unsaved or self._other_unsaved
 
     @property
     def told_by(self) -> str:
-        """A sentence for the user: which file says what was written or, after a failure to save it, `failure`."""
-        return self.failure or f"{self.path} says what was written; the same command goes on"
+        """A sentence for the user, should the command be interrupted: which file lists what was written.
+
+        If a file could not be saved, it is the message of `failure` instead.
+        """
+        return self.failure or f"{self.path} lists what was written: run the same command again to resume"
 
     def record(self, execution: Execution) -> None:
-        """Write the receipt with this execution, whole and fsynced.
+        """Save the receipt with the current state of an execution. The file is replaced atomically and fsynced.
 
-        Raises `InvalidInput` only if the first call fails, which comes before any offset is sent. A later error is
-        noted in ``failure`` and not raised, because a write that has begun must be finished.
+        Does nothing if the execution is as in the last call, or if there is no file. Raises `InvalidInput` only if the
+        first save fails, which comes before any offset is sent. A later error is not raised but put into `failure`,
+        because a write that has begun must be finished.
         """
         if execution == self._recorded or self.path is None:
             return
@@ -53,21 +58,24 @@ class ReceiptFile:
         except InvalidInput as error:
             if self._recorded is None:
                 raise
-            self._unsaved = f"the receipt could not be kept: {error}"
+            self._unsaved = f"the receipt could not be saved: {error}"
         else:
             self._unsaved = ""  # each call writes the whole receipt, so an earlier failure is made good
         self.receipt, self._recorded = receipt, execution
 
-    def not_kept(self, error: InvalidInput) -> None:
-        """Note in ``failure`` that a file other than the receipt could not be saved after the write."""
-        self._other_unsaved = f"not all could be kept of it: {error}"
+    def note_unsaved_file(self, error: InvalidInput) -> None:
+        """Put into `failure` that another file than the receipt could not be saved after the write, and why.
+
+        No error is raised, because the offsets are written. The command that reads `failure` ends with an error.
+        """
+        self._other_unsaved = f"not all files of the run could be saved: {error}"
 
 
 @contextmanager
 def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = False) -> Iterator[ReceiptFile]:
-    """Yield the receipt in a file; it is empty if the file does not exist.
+    """Yield the receipt in a file; it has no executions if the file does not exist.
 
-    Unless ``read_only``, the file is locked before it is read and until the block ends.
+    Unless ``read_only``, the file is locked against other commands before it is read and until the block ends.
 
     Raises `InvalidInput` if the file is damaged or can't be written, or if ``must_exist`` is set and there is no
     file; `Refused` if another run holds the lock.

@@ -1,4 +1,4 @@
-"""Receipts as JSON: the record of a run. Rollback, hand-back, delete-offsets, resumed runs and people read it."""
+"""Receipts as JSON. A receipt is the record of a run, which rollback, hand-back, delete-offsets and re-runs read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ SCHEMA = "migrate-groups/receipt"
 SCHEMA_VERSION = 3
 
 
-class _Execution(strict_json.Strict, frozen=True):
-    """One execution without its entries (one for each partition). Each entry names its execution by number."""
+class ExecutionJson(strict_json.Strict, frozen=True):
+    """One write to the cluster. Its entries, one for each partition, name it by ``number``.
+
+    number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of its
+    plan, without and with the offsets. topic_ids: by topic, as far as known. moved: messages about groups that still
+    consumed what they must no longer consume. remarks: other messages.
+    """
 
     number: Int32
     verb: Verb
@@ -38,7 +43,14 @@ class _Execution(strict_json.Strict, frozen=True):
     remarks: tuple[str, ...]
 
 
-class _Entry(ChangeJson, frozen=True):
+class EntryJson(ChangeJson, frozen=True):
+    """The change of a group's committed offset for one partition, and its outcome.
+
+    null for an offset: no committed offset. attempts: how often the change was sent. error: why the change failed, or
+    empty. own: offsets that interrupted earlier runs of this migration wrote, or may have written; and ``after``, if
+    this offset was refused but may have been in place. execution: the number of the entry's execution.
+    """
+
     outcome: Outcome
     attempts: Int32
     error: str
@@ -46,15 +58,17 @@ class _Entry(ChangeJson, frozen=True):
     execution: Int32
 
 
-class _Receipt(strict_json.Document, frozen=True, kw_only=True):
-    executions: tuple[_Execution, ...]
-    entries: tuple[_Entry, ...]
+class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
+    """A receipt: the executions of a run, oldest first, and an entry for each of their partitions."""
+
+    executions: tuple[ExecutionJson, ...]
+    entries: tuple[EntryJson, ...]
 
 
 def to_bytes(receipt: Receipt) -> bytes:
     """Return the bytes of the receipt's file."""
     return strict_json.encode(
-        _Receipt(
+        ReceiptJson(
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
             executions=tuple(map(_execution, receipt.executions)),
@@ -66,29 +80,37 @@ def to_bytes(receipt: Receipt) -> bytes:
 
 
 def load(path: Path) -> Receipt:
-    """Return the receipt in a file. Raises `InvalidInput` for any content that `to_bytes` did not write."""
+    """Return the receipt in a file.
+
+    Raises `InvalidInput` if the file can't be read, is not a receipt, or was edited. Changed white space is accepted.
+    """
     return read(read_bytes(path), str(path))
 
 
 def read(data: bytes, name: str) -> Receipt:
-    """Return the receipt in ``data``, the bytes of the file ``name``. Raises as `load`."""
-    document = strict_json.decode(data, name, _Receipt, SCHEMA, SCHEMA_VERSION)
+    """Return the receipt in ``data``, the bytes of the file ``name``.
+
+    Raises `InvalidInput` if the data is not a receipt, or was edited. Changed white space is accepted.
+    """
+    document = strict_json.decode(data, name, ReceiptJson, SCHEMA, SCHEMA_VERSION)
     numbers = [execution.number for execution in document.executions]
     of_entries = [entry.execution for entry in document.entries]
     if numbers != [*range(1, len(numbers) + 1)] or not {*of_entries} <= {*numbers}:
         raise InvalidInput(
-            f"{name} was edited after it was written: its executions are not numbered 1 to N; restore it"
+            f"{name} was edited after it was written: its executions are not numbered 1 to N; restore the original file"
         )
     if any(later < earlier for earlier, later in pairwise(of_entries)):
-        raise InvalidInput(f"{name} was edited after it was written: its entries are not in order; restore it")
+        raise InvalidInput(
+            f"{name} was edited after it was written: its entries are not in order; restore the original file"
+        )
     entries: dict[int, list[Entry]] = {number: [] for number in numbers}
     for entry in document.entries:
         entries[entry.execution].append(_value(entry))
     return Receipt(tuple(_of_execution(each, entries[each.number], name) for each in document.executions))
 
 
-def _execution(execution: Execution) -> _Execution:
-    return _Execution(
+def _execution(execution: Execution) -> ExecutionJson:
+    return ExecutionJson(
         number=execution.number,
         verb=execution.verb,
         cluster_id=execution.cluster_id,
@@ -102,7 +124,7 @@ def _execution(execution: Execution) -> _Execution:
     )
 
 
-def _of_execution(found: _Execution, entries: list[Entry], name: str) -> Execution:
+def _of_execution(found: ExecutionJson, entries: list[Entry], name: str) -> Execution:
     return Execution(
         number=found.number,
         verb=found.verb,
@@ -118,11 +140,11 @@ def _of_execution(found: _Execution, entries: list[Entry], name: str) -> Executi
     )
 
 
-def _entry(entry: Entry, execution: int) -> _Entry:
-    return _Entry(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, execution)  # type: ignore[arg-type]
+def _entry(entry: Entry, execution: int) -> EntryJson:
+    return EntryJson(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, execution)  # type: ignore[arg-type]
 
 
-def _value(found: _Entry) -> Entry:
+def _value(found: EntryJson) -> Entry:
     change = change_json.value(found)
     own = tuple(map(change_json.committed, found.own))
     return Entry(change=change, outcome=found.outcome, attempts=found.attempts, error=found.error, own=own)

@@ -1,8 +1,9 @@
-"""The run directory: the files of one migration for review, rollback, hand-back, reconcile and audit."""
+"""The run directory: all files of one migration. Reviewers, rollback, hand-back, reconcile and audit read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.snapshots import reset_csv
 from migrate_groups.model.fence import Fence
 from migrate_groups.planning.plan import Plan
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.text import some
 
 
@@ -52,9 +53,10 @@ class RunDir:
 
     @property
     def baseline(self) -> Path:
-        """The path of the snapshot of the source group from before it stopped.
+        """The path of a snapshot of the source group that is kept while the run waits for the group to stop.
 
-        It is replaced when the stopped group is seen with committed offsets.
+        It is first taken before the group has stopped. It is replaced each time that the stopped group is read during
+        the wait and has committed offsets.
         """
         return self.folder / "baseline.parquet"
 
@@ -88,11 +90,26 @@ class RunDir:
         """The path of the fences: the log end offsets of ``__consumer_offsets`` just before each run's snapshot."""
         return self.folder / "fence.parquet"
 
+    @contextmanager
+    def made(self) -> Iterator[None]:
+        """Make the folder, if it does not exist; after the block, remove it again if nothing was saved in it.
+
+        Raises the errors of `make`.
+        """
+        is_new = not is_folder(self.folder)
+        self.make()
+        try:
+            yield
+        finally:
+            if is_new:
+                with suppress(OSError):
+                    self.folder.rmdir()  # fails if there is a file in it
+
     def make(self) -> None:
         """Make the folder, if it does not exist.
 
-        Raises `InvalidInput` if it can't be made, or if `save` would replace files that no earlier run wrote, or can't
-        replace one.
+        Raises `InvalidInput` if the folder can't be made, if it has files that `save` would replace and that no earlier
+        run wrote, or if `save` can't replace a file of an earlier run.
         """
         self._check_kept()
         try:
@@ -100,14 +117,18 @@ class RunDir:
         except OSError as error:
             raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
 
-    def save(self, spec: bytes, before: Snapshot, rows: Sequence[Row], plan: Plan, after: Snapshot | None) -> None:
+    def save(
+        self, spec: bytes, before: SnapshotTable, rows: Sequence[Row], plan: Plan, after: SnapshotTable | None
+    ) -> None:
         """Save the files of a finished write: spec, snapshots, plan and ``offsets.csv``.
 
         spec: the bytes of the split spec as they were loaded, because the file may have been edited since. before: the
         snapshot of the source group. rows: its rows under their target groups. after: the snapshot of the target
         groups; None removes the ``after.parquet`` of an earlier run.
+
+        Raises `InvalidInput` if a file can't be written.
         """
-        named = Snapshot.of_rows(rows)
+        named = SnapshotTable.of_rows(rows)
         write_whole(self.spec, lambda file: file.write(spec), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
@@ -121,40 +142,48 @@ class RunDir:
             tables.save(after, self.after, replace=True)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
-        """Write `baseline`. If the source group's offsets expire while the run waits, only this file still has them."""
-        tables.save(Snapshot.of_rows(rows), self.baseline, replace=True)
+        """Save snapshot rows of the source group as ``baseline.parquet``, in place of earlier ones.
 
-    def load_baseline(self, group: str) -> Snapshot | None:
-        """Return the `baseline` that an earlier run left, or None if there is none or if it is of another group."""
+        If the source group's offsets expire while the run waits, only this file still has them. Raises `InvalidInput`
+        if the file can't be written.
+        """
+        tables.save(SnapshotTable.of_rows(rows), self.baseline, replace=True)
+
+    def load_baseline(self, group: str) -> SnapshotTable | None:
+        """Return the snapshot in ``baseline.parquet``; None if there is no file, or if it is of another group.
+
+        group: the source group. Raises `InvalidInput` if the file is damaged.
+        """
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
     def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
-        """Write the fence of this run: the log end offsets of ``__consumer_offsets``.
+        """Save the fence of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        resumed: keep the fences of the earlier runs that this run resumes, and append this one. If ``fence`` is None
-        (not known), the file gets no fence at all, because `audit` can't prove the hand-over without this run's fence.
+        fence: None if these log end offsets are not known. The file is then written without any fence, because `audit`
+        can't prove the hand-over without the fence of this run. resumed: keep the fences of the earlier runs that this
+        run resumes, and append this one. Raises `InvalidInput` if the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, fence] if fence else [], self.fence)
 
     def _check_kept(self) -> None:
-        """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace one."""
+        """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace a file."""
         kept = (self.spec, self.before, self.split, self.plan, self.offsets, self.after)
         there = [path for path in kept if status(path, follow=False)]
         if there and not any(self.folder.glob("receipt.*json")):
             names = some([path.name for path in there])
             raise InvalidInput(
-                f"{self.folder} has {names} and no receipt of a run, which would replace that: move it away, or name "
-                "another folder with --run-dir"
+                f"{self.folder} has {names} but no receipt, so a run would replace files of something else: "
+                "move them away, or name another folder with --run-dir"
             )
         for path in [*there, self.fence] if self.folder.is_dir() else []:
             check_writable(path, replace=True)
-        # A killed run may leave a fence and no receipt, so fence.parquet is refused only if its content is no fence.
+        # A killed run may leave a fence and no receipt, so fence.parquet is refused only if it is no fence file.
         fence_parquet.load(self.fence)
 
 
-def _for_kafkas_tool(rows: Snapshot) -> bytes | None:
+def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
     """Return the bytes of ``offsets.csv``, or None if ``kafka-consumer-groups`` can't read a group's name from it."""
     try:
         return reset_csv.to_bytes(rows)[0]
@@ -163,5 +192,8 @@ def _for_kafkas_tool(rows: Snapshot) -> bytes | None:
 
 
 def receipt_in(path: Path) -> Path:
-    """Return the path of a receipt, given the receipt or its run directory. Raises as `is_folder`."""
+    """Return the path of a receipt, given the receipt or its run directory.
+
+    The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance if its name is too long.
+    """
     return RunDir(path).receipt if is_folder(path) else path

@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 import io
+import shlex
 from pathlib import Path
 from typing import BinaryIO
 
-from migrate_groups.errors import UsageError
-from migrate_groups.files.read import read_bytes
+from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.files.kinds import SNAPSHOT, mistaken
+from migrate_groups.files.read import read_bytes, similar_file, status
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.files.snapshots import csv as snapshot_csv
 from migrate_groups.files.snapshots import csv_text, reset_csv
 from migrate_groups.files.snapshots import parquet as snapshot_parquet
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 
 _PARQUET_MAGIC = b"PAR1"
+_EXTENSIONS = (".csv", ".parquet")
 
 
-def load(path: Path, *, stream: BinaryIO | None = None) -> Snapshot:
+def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
     """Return the snapshot in a file, or in ``stream`` if that is given: CSV with a header, Parquet, or a reset file.
 
     A reset file is the CSV of ``kafka-consumer-groups``, without a header. The extension decides whether a file is
-    Parquet, the first bytes decide whether a stream is. Raises `InvalidInput` if the content is not a valid snapshot.
+    Parquet, the first bytes decide whether a stream is. Raises `InvalidInput` if the file can't be read, or if the
+    content is not a valid snapshot.
     """
     name = "standard input" if stream else str(path)
+    if not stream and path.suffix.lower() not in _EXTENSIONS and status(path) is None:
+        group = shlex.quote(name)
+        raise InvalidInput(
+            f"{name} does not exist: {similar_file(path) or 'name a .csv or .parquet file'}; if it is a group, run "
+            f"migrate-groups snapshot {group} -o before.csv first, or pass --group {group} in place of the file to "
+            "apply (with --to-group) or rewind"
+        )
     data = stream.read() if stream else read_bytes(path)
-    if data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path):
-        return snapshot_parquet.read(data, name)
-    header = csv_text.first_row(data, name)
-    if snapshot_csv.is_header(header):
-        return snapshot_csv.read(data, name, header)
-    return reset_csv.read(data, name, len(header))
+    is_parquet = data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path)
+    try:
+        return snapshot_parquet.read(data, name) if is_parquet else _read_csv(data, name)
+    except InvalidInput as error:
+        raise mistaken(data, name, SNAPSHOT) or error from None
 
 
 def check_extension(path: Path) -> None:
     """Raise `UsageError` if the extension is neither .csv nor .parquet."""
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise UsageError(f"{path}: the extension picks the format; expected .csv or .parquet")
+    if path.suffix.lower() not in _EXTENSIONS:
+        raise UsageError(f"{path}: unknown file extension; expected .csv or .parquet")
 
 
-def save(snapshot: Snapshot, path: Path, *, replace: bool = False) -> None:
-    """Write the snapshot in the format of the extension. Raises as `check_extension` and `write_whole`."""
+def save(snapshot: SnapshotTable, path: Path, *, replace: bool = False) -> None:
+    """Write the snapshot to a file, as CSV or Parquet by its extension.
+
+    Raises `UsageError` if the extension is neither .csv nor .parquet; `InvalidInput` if the file exists and ``replace``
+    is false, or if it can't be written.
+    """
     check_extension(path)
     if _is_parquet(path):
         write_whole(path, lambda file: snapshot_parquet.write(snapshot, file), replace=replace)
@@ -48,11 +62,18 @@ def save(snapshot: Snapshot, path: Path, *, replace: bool = False) -> None:
         write_whole(path, lambda file: snapshot_csv.write(snapshot, file), replace=replace)
 
 
-def to_csv(snapshot: Snapshot) -> bytes:
+def to_csv(snapshot: SnapshotTable) -> bytes:
     """Return the bytes of the snapshot as a CSV file, to be written to a pipe."""
     buffer = io.BytesIO()
     snapshot_csv.write(snapshot, buffer)
     return buffer.getvalue()
+
+
+def _read_csv(data: bytes, name: str) -> SnapshotTable:
+    header = csv_text.first_row(data, name)
+    if snapshot_csv.is_header(header):
+        return snapshot_csv.read(data, name, header)
+    return reset_csv.read(data, name, len(header))
 
 
 def _is_parquet(path: Path) -> bool:

@@ -8,16 +8,19 @@ from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.rules import rule
 from migrate_groups.snapshots.snapshot import COLUMNS
-from migrate_groups.text import some
+from migrate_groups.text import named
 
 RULES = {column.name: rule(column) for column in (*schema.SNAPSHOT, schema.OLDEST_UNCONSUMED)}
 
 
 def check_names(present: Sequence[str], required: Collection[str], where: str) -> None:
-    """Raise `InvalidInput` if a column is unknown, missing or there twice. The message begins with ``where``."""
+    """Raise `InvalidInput` if a column of a snapshot file is unknown, missing or repeated.
+
+    present: the names of the file's columns. required: those that it must have. where: the beginning of the message.
+    """
     unknown = [column for column in present if column not in RULES]
     missing = [column for column in required if column not in present]
     twice = {column for column in present if present.count(column) > 1}
-    for complaint, names in (("unknown", unknown), ("missing", missing), ("twice there:", twice)):
+    for complaint, names in (("unknown", unknown), ("missing", missing), ("repeated", twice)):
         if names:
-            raise InvalidInput(f"{where}: {complaint} column {some(names)}; expected {','.join(COLUMNS)}")
+            raise InvalidInput(f"{where}: {named(f'{complaint} column', names)}; expected {','.join(COLUMNS)}")

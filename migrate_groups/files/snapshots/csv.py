@@ -11,7 +11,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.snapshots import columns as snapshot_columns
 from migrate_groups.files.snapshots import csv_text
 from migrate_groups.schema import REQUIRED
-from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
+from migrate_groups.snapshots.snapshot import SCHEMA, SnapshotTable
 
 
 def is_header(cells: list[str]) -> bool:
@@ -22,7 +22,7 @@ def is_header(cells: list[str]) -> bool:
     return "topic" in cells and "partition" in cells
 
 
-def read(data: bytes, name: str, header: list[str]) -> Snapshot:
+def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
     """Return the snapshot in a CSV file. Raises `InvalidInput`, which names line, column and expected value.
 
     name: the file's name, for errors. header: the column names in its first line.
@@ -34,13 +34,17 @@ def read(data: bytes, name: str, header: list[str]) -> Snapshot:
             values = pa.nulls(table.num_rows, field.type) if field.nullable else pa.repeat("", table.num_rows)
             table = table.append_column(field, values)
     try:
-        return Snapshot.of(table)
+        return SnapshotTable.of(table)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from error
 
 
-def write(snapshot: Snapshot, file: BinaryIO) -> None:
-    """Write the snapshot: times as RFC 3339 with ``Z``; `csv_text.guarded` escapes NULs and spreadsheet formulas."""
+def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
+    """Write the snapshot as CSV with a header.
+
+    Times are RFC 3339 with ``Z``. In text cells, NULs are escaped, and cells that a spreadsheet would read as a formula
+    get an apostrophe before them.
+    """
     table = snapshot.table
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):

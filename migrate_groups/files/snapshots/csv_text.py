@@ -23,7 +23,7 @@ import pyarrow.csv as pa_csv
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.rules import Rule
-from migrate_groups.text import ESCAPES, FORMULA, GUARDED, MISQUOTED, misquoted
+from migrate_groups.text import ESCAPES, FORMULA, GUARDED, MISQUOTED, counted, misquoted
 
 _LARGEST_CELL = 16 * 1024 * 1024
 
@@ -37,7 +37,10 @@ def first_row(data: bytes, name: str) -> list[str]:
     if b"\0" in data:
         raise InvalidInput(f"{name} is not a CSV file: it has NUL bytes")
     if not data.endswith(b"\n"):
-        raise InvalidInput(f"{name}: the last line does not end in a newline, so the file may have been cut short")
+        raise InvalidInput(
+            f"{name}: the last line does not end in a newline, so the file may be cut short: "
+            "check its end, and add a newline"
+        )
     if line := misquoted(data):
         raise InvalidInput(f"{name}, line {line}: {MISQUOTED}")
     for _, cells in _scan(data, name):
@@ -50,7 +53,8 @@ def read_columns(
 ) -> pa.Table:
     """Return the typed columns of a CSV file.
 
-    columns: the rule for each column. present: the names of the file's columns, in their order.
+    name: the file's name, for errors. columns: the rule for each column. present: the names of the file's columns, in
+    their order. has_header: whether the first line is a header; only then are escaped NULs and guarded formulas undone.
 
     Raises `InvalidInput`, which names the line, the column and the expected value.
     """
@@ -88,7 +92,10 @@ def read_columns(
 
 
 def guarded(table: pa.Table) -> pa.Table:
-    """Return the table for a file with a header: NULs escaped, spreadsheet formulas guarded by an apostrophe."""
+    """Return the table with its text cells made safe for a CSV file with a header.
+
+    NULs are escaped. A cell that a spreadsheet would read as a formula gets an apostrophe before it.
+    """
     for index, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
             continue
@@ -124,7 +131,7 @@ def _explain(
             continue
         if len(cells) != len(present):
             raise InvalidInput(
-                f"{name}, line {line}: {len(cells)} columns; expected {len(present)} ({','.join(present)})"
+                f"{name}, line {line}: {counted(len(cells), 'column')}; expected {len(present)} ({','.join(present)})"
             )
         for column, cell in zip(present, cells, strict=True):
             complaint = columns[column].complaint(re.sub(GUARDED, r"\1", cell) if has_header else cell)
@@ -139,7 +146,7 @@ def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
         decoded = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InvalidInput(f"{name}, line {line}: not UTF-8 text") from error
+        raise InvalidInput(f"{name}, line {line}: not UTF-8 text; save the file as UTF-8") from error
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.reader(io.StringIO(decoded, newline=""), strict=True)
     line = 1

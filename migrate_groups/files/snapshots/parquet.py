@@ -9,10 +9,10 @@ import pyarrow as pa
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import read_table, write_table
 from migrate_groups.files.snapshots.columns import RULES, check_names
-from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, Snapshot
+from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, SnapshotTable
 
 
-def read(data: bytes, name: str) -> Snapshot:
+def read(data: bytes, name: str) -> SnapshotTable:
     """Return the snapshot in a Parquet file. Raises `InvalidInput`, which names the column and the expected value."""
     table = read_table(data, name)
     check_names(table.column_names, COLUMNS, name)
@@ -20,12 +20,12 @@ def read(data: bytes, name: str) -> Snapshot:
     for field in schema:
         _check(table[field.name], field, name)
     try:
-        return Snapshot.of(table)
+        return SnapshotTable.of(table)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from error
 
 
-def write(snapshot: Snapshot, file: BinaryIO) -> None:
+def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
     """Write the snapshot with page checksums."""
     write_table(snapshot.table, file)
 

@@ -17,21 +17,21 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.rules import rule
 from migrate_groups.files.snapshots import csv_text
 from migrate_groups.schema import RESET
-from migrate_groups.snapshots.snapshot import SCHEMA, Snapshot
-from migrate_groups.text import some
+from migrate_groups.snapshots.snapshot import SCHEMA, SnapshotTable
+from migrate_groups.text import counted, named
 
 _RULES = {column.name: rule(column) for column in RESET}
 _COLUMNS = tuple(_RULES)
 
 
-def read(data: bytes, name: str, columns: int) -> Snapshot:
+def read(data: bytes, name: str, columns: int) -> SnapshotTable:
     """Return the offsets in a reset file as a snapshot; ``columns`` is the number of columns in the file's first row.
 
     The rows have no source group, cluster id or time. Raises `InvalidInput` if the file is not a valid reset file.
     """
     if columns not in (3, 4):
         raise InvalidInput(
-            f"{name}, line 1: {columns} columns; expected a snapshot's header, or topic,partition,offset, "
+            f"{name}, line 1: {counted(columns, 'column')}; expected a snapshot's header, or topic,partition,offset, "
             "or group,topic,partition,offset"
         )
     present = _COLUMNS[-columns:]
@@ -43,12 +43,12 @@ def read(data: bytes, name: str, columns: int) -> Snapshot:
             values = pa.repeat("", len(table)) if field.name == "metadata" else pa.nulls(len(table), field.type)
             table = table.append_column(field, values)
     try:
-        return Snapshot.of(table)
+        return SnapshotTable.of(table)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from error
 
 
-def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
+def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
     """Return the bytes of the reset file, and the number of partitions left out because they have no committed offset.
 
     The file has four columns if the snapshot has several groups, otherwise three. Raises `InvalidInput` if only some
@@ -58,14 +58,14 @@ def to_bytes(snapshot: Snapshot) -> tuple[bytes, int]:
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()
     if len(groups) > 1 and None in groups:
-        raise InvalidInput("some rows have a group and some have none; filter the file by --group first")
+        raise InvalidInput("some rows have a group and some have none: select one group with filter --group first")
     # Kafka's tool reads the file line by line, also within quotes. If a group's name has a line feed or a NUL, the tool
     # applies no row of the file.
     broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []
     if broken:
         raise InvalidInput(
-            f"group {some(broken)} has a line feed or a NUL in its name, which kafka-consumer-groups can't read from a "
-            "file of several groups; filter the file by --group and export each alone"
+            f"{named('group', broken)} with a line feed or a NUL in the name, which kafka-consumer-groups can't read "
+            "from a file of several groups: select each group with filter --group, and export it alone"
         )
     committed = table.filter(pc.is_valid(table["offset"]))
     columns = list(_COLUMNS if len(groups) > 1 else _COLUMNS[1:])

@@ -39,7 +39,7 @@ def parse_jaas(text: str) -> JaasEntry:
         case [(module, False), (flag, False), *rest] if flag.upper() in _FLAGS and rest and rest[-1] == (";", True):
             return JaasEntry(module=module, options=_options(rest[:-1]))
     raise InvalidInput(
-        'sasl.jaas.config is not: login module, required, options such as username="…", and ; at its end'
+        'sasl.jaas.config is not valid; expected login module, required, options such as username="…", and ; at the end'
     )
 
 
@@ -50,7 +50,9 @@ def _options(tokens: list[tuple[str, bool]]) -> dict[str, str]:
             case [(name, False), ("=", True), (value, False)]:
                 options[name] = value
             case _:
-                raise InvalidInput('sasl.jaas.config has an option that is not name="value", or a second login module')
+                raise InvalidInput(
+                    'sasl.jaas.config has a second login module, or an option that is not name="value": correct it'
+                )
     return options
 
 
@@ -61,8 +63,8 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
         found = _TOKEN.match(text, at)
         if found is None:
             raise InvalidInput(
-                f"sasl.jaas.config can't be read from its character {at + 1} on: a quote that does not end, or a value "
-                "that needs quotes"
+                f"sasl.jaas.config can't be read from character {at + 1} on: close an open quote, or put the value in "
+                "quotes"
             )
         at = found.end()
         match found.lastgroup:

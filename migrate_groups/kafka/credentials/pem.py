@@ -1,15 +1,18 @@
-"""Convert PEM certificates and keys from the form of Kafka's Java clients (KIP-651) to the form of OpenSSL."""
+"""Read and write certificates and keys in PEM: from the form of Kafka's Java clients (KIP-651) to that of OpenSSL."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import Path
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from migrate_groups.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+    from cryptography.x509 import Certificate
+
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
-_KEYTOOL_ONLY = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
 
 
 def certificates(pem: str, where: str) -> str:
@@ -17,15 +20,18 @@ def certificates(pem: str, where: str) -> str:
 
     Raises `InvalidInput` if there is none, or if one can't be read.
     """
-    from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509 import load_pem_x509_certificates
 
-    found = _blocks(pem, "CERTIFICATE", f"{where} has no certificate (-----BEGIN CERTIFICATE-----)")
+    found = _blocks(
+        pem, "CERTIFICATE", f"{where} has no certificate: add one that begins with -----BEGIN CERTIFICATE-----"
+    )
     try:
         read = load_pem_x509_certificates(found.encode())
     except ValueError as error:
-        raise InvalidInput(f"{where} has a certificate that can't be read: {_first_line(error)}") from error
-    return "".join(each.public_bytes(Encoding.PEM).decode() for each in read)
+        raise InvalidInput(
+            f"{where} has a certificate that can't be read ({_first_line(error)}): export it as PEM again"
+        ) from error
+    return written(read)
 
 
 def private_key(pem: str, where: str) -> str:
@@ -36,46 +42,71 @@ def private_key(pem: str, where: str) -> str:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
-    found = _blocks(pem, "PRIVATE KEY", f"{where} has no private key (-----BEGIN PRIVATE KEY-----)")
+    found = _blocks(
+        pem, "PRIVATE KEY", f"{where} has no private key: add one that begins with -----BEGIN PRIVATE KEY-----"
+    )
     try:
         key = serialization.load_pem_private_key(found.encode(), None)
     except TypeError:  # the key is encrypted; each client decrypts it itself
         return found
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidInput(f"{where} has a private key that can't be read") from error
-    plain = serialization.NoEncryption()
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
+        raise InvalidInput(f"{where} has a private key that can't be read: export it as PEM again") from error
+    return plain_key(key)
 
 
-def read_store(location: str, kind: str) -> str:
-    """Return the text of a PEM file; ``kind`` is ``truststore`` or ``keystore``.
+def is_pem(content: bytes) -> bool:
+    """Return whether a content is PEM."""
+    return b"-----BEGIN " in content
 
-    Raises `InvalidInput` if the file can't be read, or if it is not PEM, with the command that converts it to PEM.
-    """
+
+def from_der(certificates: Iterable[bytes]) -> list[Certificate]:
+    """Return DER certificates as objects. Raises ``ValueError``."""
+    from cryptography.x509 import load_der_x509_certificate
+
+    return [load_der_x509_certificate(each) for each in certificates]
+
+
+def key_from_der(key: bytes) -> PrivateKeyTypes:
+    """Return a private key of PKCS #8 (DER) as an object. Raises ``ValueError``."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_der_private_key
+
     try:
-        content = Path(location).read_bytes()
-    except (OSError, ValueError) as error:  # not quoted: it may contain a secret from the next line
-        reason = error.strerror if isinstance(error, OSError) else "that is no name of a file"
-        raise InvalidInput(f"ssl.{kind}.location can't be read: {reason}") from error
-    if b"-----BEGIN " in content:
-        return content.decode("utf-8", errors="replace")
-    command, pem = _to_pem(location, kind, keytool_only=content.startswith(_KEYTOOL_ONLY))
-    raise InvalidInput(
-        f"ssl.{kind}.location {location} is JKS or PKCS12, and only PEM is taken here; make it PEM with: {command}; "
-        f"then say ssl.{kind}.type=PEM and ssl.{kind}.location={pem}"
-    )
+        return load_der_private_key(key, None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError from error
 
 
-def _to_pem(location: str, kind: str, *, keytool_only: bool) -> tuple[str, Path]:
-    """Return the command that converts a truststore or keystore to PEM, and the file that it writes."""
-    pem, p12 = (Path(location).with_suffix(suffix) for suffix in (".pem", ".p12"))
-    store, to_pem, to_p12 = (shlex.quote(str(path)) for path in (location, pem, p12))
-    if kind == "truststore":
-        return f"keytool -list -rfc -keystore {store} > {to_pem}", pem
-    if keytool_only:
-        to_pkcs12 = f"keytool -importkeystore -srckeystore {store} -destkeystore {to_p12} -deststoretype PKCS12"
-        return f"{to_pkcs12} && openssl pkcs12 -in {to_p12} -out {to_pem}", pem
-    return f"openssl pkcs12 -in {store} -out {to_pem}", pem
+def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificate]:
+    """Return a certificate, and after it the issuer of each before, as far as ``others`` has it."""
+    found = [leaf]
+    while issuer := next((each for each in others if each not in found and _has_issued(each, found[-1])), None):
+        found.append(issuer)
+    return found
+
+
+def written(certificates: Iterable[Certificate]) -> str:
+    """Return certificates as PEM."""
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
+
+
+def plain_key(key: PrivateKeyTypes) -> str:
+    """Return a private key as PEM of PKCS #8, not encrypted."""
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _has_issued(issuer: Certificate, certificate: Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (InvalidSignature, TypeError, ValueError):
+        return False
+    return True
 
 
 def _first_line(error: Exception) -> str:

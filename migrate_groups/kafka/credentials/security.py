@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.kafka.credentials.oauth import ClientCredentials
+from migrate_groups.kafka.credentials.kerberos import NO_SECOND_CLIENT, Kerberos
+from migrate_groups.kafka.credentials.oauth import OAuth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +38,32 @@ class Tls:
         if self.trusted is None:
             context.load_default_certs()
         else:
+            # As Java does: a broker's own certificate, or one of an intermediate authority, suffices.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             try:
                 context.load_verify_locations(cadata=self.trusted)
             except ssl.SSLError as error:
-                raise InvalidInput(f"the truststore's certificates can't be used: {error.reason or error}") from error
+                raise InvalidInput(
+                    f"the certificates of ssl.truststore can't be used ({error.reason or error}): export them again"
+                ) from error
         if self.certificates and self.key:
-            self._load_own(context, self.certificates + self.key)
+            self._load_own(context, self.certificates, self.key)
         return context
 
-    def _load_own(self, context: ssl.SSLContext, pem: str) -> None:
+    def _load_own(self, context: ssl.SSLContext, certificates: str, key: str) -> None:
         def password() -> str:
             if self.key_password is None:
-                raise InvalidInput("the private key of the keystore is encrypted: say ssl.key.password")
+                raise InvalidInput("the private key of ssl.keystore is encrypted: set ssl.key.password")
             return self.key_password
 
-        # Python's ssl loads these only from a file. Other users can't read this one, and it is deleted at once.
-        with tempfile.NamedTemporaryFile("w", prefix="migrate-groups-", suffix=".pem") as file:
-            file.write(pem)
-            file.flush()
+        with _nameless_file(certificates) as of_certificates, _nameless_file(key) as of_key:
             try:
-                context.load_cert_chain(file.name, password=password)
+                context.load_cert_chain(of_certificates, of_key, password)
             except ssl.SSLError as error:
-                reason = error.reason or "the key can't be decrypted: is ssl.key.password right?"
-                raise InvalidInput(f"the keystore's certificate and key can't be used: {reason}") from error
+                reason = error.reason or "the key can't be decrypted"
+                raise InvalidInput(
+                    f"the certificate and key of ssl.keystore can't be used ({reason}): check them and ssl.key.password"
+                ) from error
 
     def confluent(self) -> dict[str, str]:
         """Return these settings as librdkafka's properties."""
@@ -95,7 +102,7 @@ class Security:
     """The TLS and SASL settings of a connection; PLAINTEXT if it has neither."""
 
     tls: Tls | None = None
-    login: Password | ClientCredentials | None = None
+    login: Password | OAuth | Kerberos | None = None
 
     @property
     def protocol(self) -> str:
@@ -110,29 +117,40 @@ class Security:
             return self.login.principal
         return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"
 
+    @property
+    def second_client_lacks(self) -> str:
+        """Why confluent-kafka can't log in with these settings; empty if it can."""
+        return NO_SECOND_CLIENT if isinstance(self.login, Kerberos) else ""
+
     def kafka_python(self) -> dict[str, Any]:
         """Return these settings for kafka-python. Raises `InvalidInput` if a certificate or the key can't be used."""
         properties: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             properties |= {"ssl_context": self.tls.context()}
-        if isinstance(self.login, Password):
-            properties |= self.login.kafka_python()
-        elif self.login:
-            from migrate_groups.kafka.credentials.tokens import TokenProvider
-
-            properties["sasl_oauth_token_provider"] = TokenProvider(self.login)
         if self.login:
-            properties["sasl_mechanism"] = self.login.mechanism
+            properties |= {"sasl_mechanism": self.login.mechanism} | self.login.kafka_python()
         return properties
 
-    def confluent(self) -> dict[str, str]:
-        """Return these settings as librdkafka's properties."""
-        properties = {"security.protocol": self.protocol}
+    def confluent(self) -> dict[str, Any]:
+        """Return these settings as librdkafka's properties. Raises `NoToken`."""
+        properties: dict[str, Any] = {"security.protocol": self.protocol}
         if self.tls:
             properties |= self.tls.confluent()
         if self.login:
             properties |= {"sasl.mechanism": self.login.mechanism} | self.login.confluent()
         return properties
+
+
+@contextmanager
+def _nameless_file(text: str) -> Iterator[str]:
+    """Yield a path for Python's ssl, which loads a certificate and a key only from files. It can be read once.
+
+    The file has no name that a kill could leave behind. On Linux it is in memory, elsewhere deleted while it is open.
+    """
+    with os.fdopen(os.memfd_create("pem"), "w") if hasattr(os, "memfd_create") else tempfile.TemporaryFile("w") as file:
+        file.write(text)
+        file.seek(0)  # also writes it out
+        yield f"/dev/fd/{file.fileno()}"
 
 
 PLAINTEXT = Security()

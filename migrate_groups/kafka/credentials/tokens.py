@@ -1,86 +1,179 @@
-"""Fetch SASL OAUTHBEARER tokens for kafka-python with the client credentials grant (RFC 6749, 4.4).
-
-librdkafka fetches its own tokens.
-"""
+"""Get SASL OAUTHBEARER tokens from a token server (RFC 6749, RFC 7523) or from a file."""
 
 from __future__ import annotations
 
 import base64
 import http.client
 import json
-import ssl
-import time
+import urllib.error
 import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from kafka.errors import SaslAuthenticationFailedError
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
-from migrate_groups.kafka.credentials.oauth import ClientCredentials
+from migrate_groups.kafka.credentials.assertion import Assertion
+from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
 
 _SECONDS = 10.0
-_FRESH_SECONDS = 30.0  # a token that expires sooner is not used for a new connection
+_URN = "urn:ietf:params:oauth"
 
 
-class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Returns the same token until it is about to expire, then fetches a new one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecret:
+    """A client proves who it is with a secret (RFC 6749, 2.3.1).
 
-    def __init__(self, credentials: ClientCredentials) -> None:
-        super().__init__()
-        self._credentials = credentials
-        self._token = ""
-        self._fresh_until = 0.0
+    url_encoded: whether id and secret are URL-encoded in the header, as the RFC says and few servers expect.
+    """
 
-    def token(self) -> str:
-        """Return a valid token. Raises `SaslAuthenticationFailedError` with the token server's reason."""
-        if time.monotonic() >= self._fresh_until:
-            self._token, seconds = _fetch(self._credentials)
-            self._fresh_until = time.monotonic() + seconds - _FRESH_SECONDS
-        return self._token
+    client_id: str
+    secret: str = field(repr=False)
+    url_encoded: bool = False
 
-    def extensions(self) -> dict[str, str]:
-        """Return the SASL extensions that are sent with each token (KIP-342)."""
-        return dict(self._credentials.extensions)
+    def form(self) -> dict[str, str]:
+        """Return the fields of the request."""
+        return {"grant_type": "client_credentials"}
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the request."""
+        pair = [self.client_id, self.secret]
+        if self.url_encoded:
+            pair = list(map(urllib.parse.quote_plus, pair))
+        return {"Authorization": f"Basic {base64.b64encode(':'.join(pair).encode()).decode()}"}
+
+    @property
+    def principal(self) -> str:
+        """A description of the principal."""
+        return f"the principal of OAuth client {self.client_id}"
 
 
-def _fetch(credentials: ClientCredentials) -> tuple[str, float]:
-    """Return a token and its lifetime in seconds. Raises `SaslAuthenticationFailedError`."""
-    where = f"the token server {urllib.parse.urlsplit(credentials.endpoint).hostname}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAssertion:
+    """A client proves who it is with an assertion (RFC 7523, 2.2; KIP-1258)."""
+
+    assertion: Assertion
+    client_id: str = ""
+
+    def form(self) -> dict[str, str]:
+        """Return the fields of the request. Raises `NoToken`."""
+        client = {"client_id": self.client_id} if self.client_id else {}
+        return {
+            "grant_type": "client_credentials",
+            "client_assertion_type": f"{_URN}:client-assertion-type:jwt-bearer",
+            "client_assertion": self.assertion.text(),
+            **client,
+        }
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the request."""
+        return {}
+
+    @property
+    def principal(self) -> str:
+        """A description of the principal."""
+        return f"the principal of OAuth client {self.client_id}" if self.client_id else "the OAuth client's principal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JwtBearer:
+    """An assertion is exchanged for a token (RFC 7523, 2.1; KIP-1139)."""
+
+    assertion: Assertion
+    principal = "the principal of the OAuth assertion"
+
+    def form(self) -> dict[str, str]:
+        """Return the fields of the request. Raises `NoToken`."""
+        return {"grant_type": f"{_URN}:grant-type:jwt-bearer", "assertion": self.assertion.text()}
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the request."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenServer:
+    """A token server, and the grant with which it is asked.
+
+    trusted: the certificates (PEM) to trust; None: those that this machine trusts. The environment's ``https_proxy``,
+    ``http_proxy`` and ``no_proxy`` count, as they do for librdkafka.
+    """
+
+    endpoint: str
+    grant: ClientSecret | ClientAssertion | JwtBearer
+    scope: str | None = None
+    trusted: str | None = field(default=None, repr=False)
+
+    @property
+    def principal(self) -> str:
+        """A description of the principal."""
+        return self.grant.principal
+
+    def fetch(self) -> Token:
+        """Return a new token. Raises `NoToken` with the server's reason."""
+        where = f"the token server {urllib.parse.urlsplit(self.endpoint).hostname}"
+        form = self.grant.form() | ({"scope": self.scope} if self.scope else {})
+        try:
+            status, content = self._post(urllib.parse.urlencode(form).encode())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise NoToken(f"{where} gave no token: {' '.join(str(reason).split())}") from error
+        try:
+            answer = json.loads(content)
+            if status == http.HTTPStatus.OK:
+                return Token(str(answer["access_token"]), float(answer.get("expires_in", 0)))
+            said = str(answer.get("error", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            said = "without an access_token" if status == http.HTTPStatus.OK else ""
+        raise NoToken(f"{where} gave no token: HTTP {status} {said}".rstrip())
+
+    def _post(self, form: bytes) -> tuple[int, bytes]:
+        import ssl
+
+        context = ssl.create_default_context(cadata=self.trusted)
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects)
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        request = urllib.request.Request(self.endpoint, form, headers | self.grant.headers())  # noqa: S310  http(s) only
+        try:
+            with opener.open(request, timeout=_SECONDS) as response:
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, because that would send the client's secret to another server."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """A file with a token, which is read anew for each connection, because something else renews it."""
+
+    path: str
+    principal = "the principal of the OAuth token file"
+
+    def fetch(self) -> Token:
+        """Return the token of the file. Raises `NoToken`."""
+        try:
+            token = Path(self.path).read_text("ascii").strip()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not a token"
+            raise NoToken(f"the token file can't be read ({reason})") from error
+        seconds = _seconds_left(token)
+        if not token or (seconds is not None and seconds <= 0):
+            raise NoToken(f"the token file {'has an expired token' if token else 'is empty'}")
+        # Used once: the file may have a newer token long before this one expires.
+        return Token(token, None)
+
+
+def _seconds_left(token: str) -> float | None:
+    """Return the time until a JSON Web Token expires; None if it does not say so, or is of another kind."""
     try:
-        status, content = _post(credentials)
-    except (OSError, http.client.HTTPException) as error:
-        raise SaslAuthenticationFailedError(f"{where} gave no token: {error}") from error
-    try:
-        answer = json.loads(content)
-        if status == http.HTTPStatus.OK:
-            return str(answer["access_token"]), float(answer.get("expires_in", 0))
-        said = str(answer.get("error", ""))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        said = "an answer without a token" if status == http.HTTPStatus.OK else ""
-    raise SaslAuthenticationFailedError(f"{where} gave no token: {status} {said}".rstrip())
-
-
-def _post(credentials: ClientCredentials) -> tuple[int, bytes]:
-    url = urllib.parse.urlsplit(credentials.endpoint)
-    connection: http.client.HTTPConnection
-    if url.scheme == "https":
-        context = ssl.create_default_context(cadata=credentials.trusted)
-        connection = http.client.HTTPSConnection(url.hostname or "", url.port, timeout=_SECONDS, context=context)
-    else:
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=_SECONDS)
-    fields = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
-    basic = base64.b64encode(f"{credentials.client_id}:{credentials.client_secret}".encode()).decode()
-    try:
-        connection.request(
-            "POST",
-            urllib.parse.urlunsplit(("", "", url.path or "/", url.query, "")),
-            body=urllib.parse.urlencode(fields),
-            headers={
-                "Authorization": f"Basic {basic}",
-                "Content-Type": "application/x-www-form-urlencoded",
-                "Accept": "application/json",
-            },
-        )
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return float(claims["exp"]) - now()
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None

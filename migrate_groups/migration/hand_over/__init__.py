@@ -1,1 +1,1 @@
-"""The two hand-overs: `migrate`, the whole cut-over in one process, and `apply`, which writes offsets from a file."""
+"""The two hand-overs: `migrate`, which also waits for the source group to stop, and `apply`, which writes offsets."""

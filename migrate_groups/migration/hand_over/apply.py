@@ -1,65 +1,123 @@
-"""Write offsets from a file to groups: plan, check, ask the user, plan again, write, read back."""
+"""Write offsets from a file or from a group to groups: plan, check, ask the user, plan again, write, read back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
+from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write
+from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write, still_to_settle
+from migrate_groups.migration.progress import not_known
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.started import same_hand_over
+from migrate_groups.planning.checks.source import NEW_SNAPSHOT
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
     """The input of `apply`.
 
-    rows: the offsets to write, with the group of each. approved: the plan that was reviewed before, if there is one; it
-    is made again with its own options.
+    rows: the offsets to write; ``group`` of each row is the target group. options: those of the write. approved: the
+    plan that was reviewed before, whose options are used instead; None: there is none. source: the group from which the
+    rows were just read; None: they are from a file.
     """
 
-    rows: Snapshot
+    rows: SnapshotTable
     options: WriteOptions
     approved: Plan | None = None
+    source: str | None = None
 
 
-def plan_application(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
+def read_request(
+    reader: GroupReader, source: str, to_groups: Sequence[str], options: WriteOptions, clock: Clock
+) -> ApplyRequest:
+    """Return the request that hands all committed offsets of a group, as they are now, over to each of ``to_groups``.
+
+    Raises `GroupNotFound`; `Refused` for a share group, and if nothing of the group can be seen; and the errors of
+    `GroupReader`.
+    """
+    taken = take_snapshot(reader, [source], clock)
+    if not len(taken):
+        raise Refused(
+            f"group {source!r} has no committed offset on a topic that {reader.principal} may describe; nothing was "
+            "written"
+        )
+    rows = name_groups(taken, to_groups, fan_out=True, restore=False)
+    return ApplyRequest(rows=rows, options=options, source=source)
+
+
+def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
     """Return the plan from the cluster's current state. Reads only.
 
-    None if the run has handed over these rows already and its target groups have started. Raises `Refused` if the
+    Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if the
     receipt forbids a hand-over, or if partitions have changed since the approved plan was made; `UsageError` if the
     receipt is of another migration; the errors of `is_over`; and the errors of `GroupReader`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
         return None
-    if wanted.approved:
-        plan = make_again(reader, wanted.rows, wanted.approved)
-    else:
-        plan = make_plan(reader, wanted.rows, wanted.options, file.receipt)
+    with events.working(_reading(wanted), not_known):
+        if wanted.approved:
+            plan = make_again(reader, wanted.rows, wanted.approved)
+        else:
+            plan = make_plan(reader, wanted.rows, wanted.options, file.receipt)
     refuse_other_run(file, plan)
-    return plan
+    return _with_advice(plan, wanted)
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write the offsets and return the execution; None if the target groups have got them already and have started.
+    """Write the offsets, and return the execution with the outcomes.
 
-    Raises the errors of `plan_application`, `agree` and `plan_at_the_write`; nothing is written then.
+    Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if a
+    check forbids the write, the user does not agree, or partitions have changed since the plan was shown; and the
+    errors of `plan_apply`. Nothing is written then.
     """
-    shown = plan_application(clients.writer, wanted, file, events)
+    shown = plan_apply(clients.writer, wanted, file, events)
     if shown is None:
         return None
     agree(shown, wanted.rows.rows, events)
-    plan = plan_at_the_write(clients.writer, wanted.rows, shown, clock, file.receipt)
+    if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
+        events.said(f"waiting {left:.0f} s to see that no consumer commits")
+    with events.working(f"{_reading(wanted)} again, after {shown.options.settle:g} s", not_known):
+        plan = plan_at_the_write(
+            clients.writer, wanted.rows, shown, clock, file.receipt, lambda plan: _with_advice(plan, wanted)
+        )
     refuse_other_run(file, plan)
     execution = write_plan(clients, plan, file, clock, events)
     return watch_afterwards(clients.writer, execution, file, clock, events)
+
+
+def _reading(wanted: ApplyRequest) -> str:
+    return f"reading {counted(len(wanted.rows), 'partition')} of {counted(len(wanted.rows.groups()), 'group')}"
+
+
+def _with_advice(plan: Plan, wanted: ApplyRequest) -> Plan:
+    """Return the plan, with other advice in its checks if the rows were just read from a group and not from a file."""
+    if wanted.source is None:
+        return plan
+    options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]
+    fork = (
+        f"or copy the live group: migrate-groups rewind --group {shlex.quote(wanted.source)} --to-current -o copy.csv, "
+        f"then migrate-groups apply copy.csv {' '.join(options)}{' --fan-out' * (len(options) > 1)}"
+    )
+    checks = []
+    for check in plan.checks:
+        reason = check.reason.replace(NEW_SNAPSHOT, "run the same command again")
+        if check.name == "stopped" and check.verdict is Verdict.PENDING:
+            reason = f"{reason}, {fork}"
+        checks.append(replace(check, reason=reason))
+    return replace(plan, checks=tuple(checks))

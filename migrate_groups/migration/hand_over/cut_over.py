@@ -9,14 +9,15 @@ from functools import partial
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed, LastCommitted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of, refuse_forbidden
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, read_cluster_facts
-from migrate_groups.migration.reading.take import ObservedGroup, Reading, check_visible, read_group
-from migrate_groups.migration.stop import StopProgress, Wait, prove_stopped
+from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, check_visible, read_group
+from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
@@ -26,9 +27,9 @@ from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import Wanted
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
-from migrate_groups.text import some
+from migrate_groups.text import named, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def prepare(
     options: WriteOptions,
     clock: Clock,
     receipt: Receipt = NOTHING_WRITTEN,
-    baseline: Snapshot | None = None,
+    baseline: SnapshotTable | None = None,
     *,
     hold: bool = False,
 ) -> Prepared:
@@ -109,15 +110,16 @@ def prepare(
     check_visible(reader, spec.stay)
     known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
     # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
-    expired = {topic for each in patterns for topic in each.matching(known)}
+    expired = frozenset(topic for each in patterns for topic in each.matching(known))
+    topics = TopicsToRead(also=expired, stay=spec.stay)
     if baseline is not None and not reader.describe_group(spec.source).exists:
         last = LastCommitted.of_baseline(baseline)
         last.refuse_unless_restorable(spec.source, options)
-        topics = expired | {partition.topic for partition in last.committed}
+        topics = replace(topics, also=expired | {partition.topic for partition in last.committed})
         reading = read_group(reader, spec.source, clock, topics=topics, may_be_gone=True)
     else:
-        reading = read_group(reader, spec.source, clock, topics=expired)
-        last = LastCommitted.of_look(reading.observed)
+        reading = read_group(reader, spec.source, clock, topics=topics)
+        last = LastCommitted.of_observation(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
     cluster_facts = read_cluster_facts(reader, wanted)
@@ -136,9 +138,9 @@ class CutOver:
 
     A source group that keeps topics may keep running on those; one that hands over all its topics must be Empty.
 
-    ``shown``: the provisional plan that the user agreed to. ``wait``: seconds until giving up. ``progress`` is called
-    after each check. ``keep_baseline`` gets the rows of the source group each time that its committed offsets are read
-    after it has stopped.
+    shown: the provisional plan that the user agreed to. wait: seconds until giving up. events: ``still_running`` is
+    called after each check, and ``said`` when the group has stopped. keep_baseline: called with the snapshot rows of
+    the source group each time that its committed offsets are read after it has stopped.
     """
 
     def __init__(
@@ -148,16 +150,16 @@ class CutOver:
         clock: Clock,
         *,
         wait: float,
-        progress: StopProgress,
+        events: Events,
         keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None,
     ) -> None:
         self._reader, self._shown, self._clock = reader, shown, clock
-        self._wait, self._progress, self._keep_baseline = wait, progress, keep_baseline
+        self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
-        self._topics = set(shown.reading.observed.topics)
+        self._seen = set(shown.reading.observed.topics)
 
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped consuming the topics that it hands over.
@@ -171,8 +173,9 @@ class CutOver:
     def read(self) -> Prepared:
         """Return the plan to write, made from the committed offsets of the stopped source group.
 
-        Log end offsets may be those that the provisional plan was made from; see `read_group`. Raises `Refused` if a
-        check forbids the write, or if a topic was added, removed or recreated since the plan was shown.
+        To save time, the log end offset of the provisional plan is used again if the committed offset does not exceed
+        it. Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
+        shown, or if the group no longer exists and can't be restored; `GroupNotFound`; and the errors of `GroupReader`.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -192,7 +195,10 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Within the block, raise `Refused` if the source group no longer exists and its offsets can't be restored."""
+        """Within the block, turn `GroupNotFound` into `Refused` if the group's last offsets can't be restored.
+
+        The message of `Refused` says why they can't. If they can, `GroupNotFound` is raised as it is.
+        """
         try:
             yield
         except GroupNotFound:
@@ -200,26 +206,41 @@ class CutOver:
             raise
 
     def _read(self) -> Reading:
-        read = partial(read_group, self._reader, self._source, self._clock, may_be_gone=self._may_be_gone)
+        read = partial(
+            read_group,
+            *(self._reader, self._source, self._clock),
+            ends=self._shown.reading.ends,
+            may_be_gone=self._may_be_gone,
+        )
         try:
-            return read(topics=self._topics, ends=self._shown.reading.ends)
+            return read(topics=self._topics)
         except PendingCommits:
             self._prove_stopped(offsets=True)
-            return read(topics=self._topics, ends=self._shown.reading.ends)
+            return read(topics=self._topics)
+
+    @property
+    def _topics(self) -> TopicsToRead:
+        return TopicsToRead(also=frozenset(self._seen), stay=self._shown.spec.stay)
 
     def _prove_stopped(self, *, offsets: bool = False) -> None:
-        settle, may_be_gone = self._options.settle, self._may_be_gone
-        how = Wait(wait=self._wait, settle=settle, offsets=offsets, progress=self._look_on, may_be_gone=may_be_gone)
+        how = Wait(
+            wait=self._wait,
+            settle=self._options.settle,
+            offsets=offsets,
+            may_be_gone=self._may_be_gone,
+            progress=self._look_on,
+            said=self._events.said,
+        )
         moved = sorted({change.topic for change in self._shown.plan.changes}) if self._shown.spec.stay else ()
         prove_stopped(self._reader, [self._source], self._clock, how, topics=moved)
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
         if (look := looks.get(self._source)) is not None:
             self._ends.seen(look)
-            self._topics.update(*(member.topics for member in look.description.members))
+            self._seen.update(*(member.topics for member in look.description.members))
             if self._last.seen(look):
                 self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
-        self._progress(reasons, looks, seconds)
+        self._events.still_running(reasons, looks, seconds)
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:
@@ -231,7 +252,8 @@ def _refuse_recreated(final: Reading, baseline: Reading) -> None:
     ]
     if recreated:
         raise Refused(
-            f"topic {some(recreated)} was deleted and created again since the plan was shown; nothing was written"
+            f"{named('topic', recreated)} deleted and created again since the plan was shown; run again; "
+            "nothing was written"
         )
 
 
@@ -240,4 +262,4 @@ def _refuse_other_topics(shown: Plan, plan: Plan) -> None:
     now = {(change.group, change.topic) for change in plan.changes}
     different = sorted(f"{topic} ({group})" for group, topic in agreed ^ now)
     if different:
-        raise Refused(f"topics came or went since the plan was shown: {some(different)}; nothing was written")
+        raise Refused(f"topics changed since the plan was shown: {some(different)}; run again; nothing was written")

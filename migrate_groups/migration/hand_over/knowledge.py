@@ -20,12 +20,12 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """What was learned before the source group stopped; it fills in partitions without a committed offset.
+    """What was learned before the source group stopped, for partitions in which it has no committed offset now.
 
     spec: the split. options: the options of the write. receipt: the record of the run so far, with offsets that an
     interrupted run handed over. last: the last known committed offsets of the source group. ends: log end offsets that
     were read while a member consumed the topic. baseline: what was read of the source group before the wait for its
-    stop; a partition that is not in it was added since.
+    stop; a partition that is not in it was added since. None: the wait has not begun.
     """
 
     spec: SplitSpec
@@ -43,8 +43,7 @@ class Knowledge:
         Raises `InvalidInput` if the split does not cover the group's topics.
         """
         takers: dict[str, list[str]] = defaultdict(list)
-        topics = {partition.topic for partition in reading.observed.committed}
-        for group, taken in cover(self.spec, topics).targets.items():
+        for group, taken in cover(self.spec, reading.observed.topics).targets.items():
             for topic in taken:
                 takers[topic].append(group)
         found = [

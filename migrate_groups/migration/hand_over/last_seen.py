@@ -1,4 +1,7 @@
-"""Keep what may be lost before the hand-over: commits that expire, and log end offsets while a member consumes."""
+"""Keep what can't be read any more once the source group has stopped.
+
+That is: committed offsets that expire, and the log end offsets at which its members still consumed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import ObservedGroup, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted
 
 
@@ -18,31 +21,31 @@ from migrate_groups.text import counted
 class LastCommitted:
     """The last known committed offsets of the source group, and whether it had stopped when they were read.
 
-    If some or all of its commits expire before the hand-over, they are handed over from here, if the option
-    ``vanished`` is "restore".
+    If some or all of them expire before the hand-over, and the option ``vanished`` is "restore", the offsets here are
+    handed over.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     stopped: bool = False
 
     @staticmethod
-    def of_look(look: ObservedGroup) -> LastCommitted:
+    def of_observation(look: ObservedGroup) -> LastCommitted:
         """Return the committed offsets in one observation of the group."""
         last = LastCommitted(stopped=look.description.stopped)
         last._note(look)
         return last
 
     @staticmethod
-    def of_baseline(baseline: Snapshot) -> LastCommitted:
+    def of_baseline(baseline: SnapshotTable) -> LastCommitted:
         """Return the committed offsets in the snapshot of the source group that an interrupted run saved."""
         rows = [*baseline.rows()]
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
     def seen(self, look: ObservedGroup) -> bool:
-        """Add the committed offsets of an observation; return whether it has any.
+        """Add the committed offsets of an observation made during the wait for the stop; return whether it has any.
 
-        Only observations of a stopped group have committed offsets.
+        Such an observation has committed offsets only if the group has stopped.
         """
         if not look.committed or not look.description.exists:
             return False
@@ -55,15 +58,16 @@ class LastCommitted:
         That is, if the option ``vanished`` is not "restore", or if the group still ran when they were read.
         """
         gone = (
-            f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'commit')} expired, or "
-            "were deleted, since this run began"
+            f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'committed offset')} "
+            "expired or deleted since this run began"
         )
         if options.vanished != "restore":
-            raise Refused(f'{gone}; vanished = "restore" hands over what it had committed; nothing was written')
+            raise Refused(f"{gone}; pass --vanished restore to hand over the offsets read before; nothing was written")
         if not self.stopped:
             raise Refused(
-                f"{gone}, and it was last seen while it still ran: where it stopped is not known; look at "
-                "baseline.parquet in the run directory, and apply what is right; nothing was written"
+                f"{gone}; the group still ran when they were read, so it is not known where it stopped: check the "
+                "offsets in baseline.parquet in the run directory, and write the right ones with apply; nothing was "
+                "written"
             )
 
     def _note(self, look: ObservedGroup) -> bool:
@@ -74,17 +78,23 @@ class LastCommitted:
 
 @dataclass(slots=True)
 class EndsWhileConsumed:
-    """The log end offsets from when a member of the source group last consumed the topic.
+    """The offsets at which target groups start in partitions without a committed offset of the source group.
 
-    With ``uncommitted = "latest"``, a target group starts there in a partition without a commit, because the source
-    group has not read any record that was produced later. Two conditions make a log end offset proven:
+    Used with the option ``uncommitted`` "latest". Such an offset is the last log end offset that was read while a
+    member of the source group still consumed the topic. The log end offset at the time of the write would be too high:
+    records that were produced after the last member had left would be skipped.
 
-    - A later observation still finds a member on the topic. Without it, the log end may have been read after the last
-      such member left, and records before it that nobody read would be skipped.
-    - The last stable offset has reached the log end. If it has not, a transaction was open below the log end, and a
+    While the source group runs, the log end offsets are read again and again. A log end offset is proven, and may be
+    used, if both of these hold:
+
+    - A later observation still finds the group Stable, with a member on the topic. Otherwise the last member may have
+      left before the log end offset was read, without having received the records before it. In another state, a
+      KIP-848 member that is subscribed to the topic may not have it.
+    - The last stable offset has reached the log end offset. Otherwise a transaction was open there, and a
       ``read_committed`` member had not received its records.
 
-    partitions: those without a commit. unproven: log ends that a later observation has to prove.
+    partitions: those without a committed offset; none if ``uncommitted`` is not "latest". unproven: log end offsets
+    that a later observation has to prove. proven: by partition, the offset to start at.
     """
 
     reader: GroupReader
@@ -94,9 +104,9 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the unproven log ends of the partitions without a commit in ``baseline``, the first reading.
+        """Begin with the log end offsets in the first reading of the source group, of partitions without a commit.
 
-        Empty unless the option ``uncommitted`` is "latest".
+        They are not proven yet. The result has no partitions if the option ``uncommitted`` is not "latest".
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -108,11 +118,13 @@ class EndsWhileConsumed:
         return watching
 
     def seen(self, look: ObservedGroup) -> None:
-        """Add an observation of the group.
+        """Add an observation of the source group during the wait for its stop.
 
-        For each topic on which it shows a member, log ends that were read earlier are proven, and are read again.
+        For each topic that it shows a member on, the log end offsets that were read before are now proven, and are read
+        again.
         """
-        held = frozenset[str]().union(*(member.topics for member in look.description.members))
+        members = look.description.members if look.description.state == "Stable" else ()
+        held = frozenset[str]().union(*(member.topics for member in members))
         still = [partition for partition in self.partitions if partition.topic in held]
         if still:
             proven = {partition: self.unproven[partition] for partition in still if partition in self.unproven}
@@ -120,7 +132,7 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Keep the log ends that the last stable offset has reached, as unproven; it is read after them."""
+        """Keep these log end offsets as unproven, except where the last stable offset, read now, has not reached it."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

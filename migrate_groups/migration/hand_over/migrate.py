@@ -1,9 +1,10 @@
-"""The whole cut-over in one process, and the files that it writes to the run directory."""
+"""The whole cut-over: wait for the source group to stop, write, watch; and the files that it saves."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
@@ -15,6 +16,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
 from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared, prepare
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
+from migrate_groups.migration.progress import not_known
 from migrate_groups.migration.reading.fence import take_fence
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
@@ -26,9 +28,11 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
 # Consumers that the hold kept out try again within seconds, and would process records that were handed over
@@ -56,14 +60,14 @@ class MigrateRequest:
         """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
-                "--hold keeps all consumers out of the old group, and some topics stay with it; drop --hold"
+                "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
             )
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
     """Return the provisional plan from the cluster's current state. Reads only.
 
-    None if the run has handed over already and its target groups have started. Raises the errors of `prepare` and
+    Returns None if the run has handed over already and a target group has started. Raises the errors of `prepare` and
     `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan's intent differs from that of the plan in
     ``wanted.approved``; `UsageError` if the run directory is of another migration.
     """
@@ -71,7 +75,7 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         if is_over(reader, file, events):
             return None
-        return _prepared(reader, wanted, file, clock)
+        return _prepared(reader, wanted, file, clock, events)
 
 
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
@@ -80,27 +84,30 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     The steps: make a provisional plan, ask the user, wait until the source group has stopped, keep its consumers out
     (``hold``), read the log ends of ``__consumer_offsets`` for `audit`, read the offsets and make the final plan,
     write, read back, save the files of the run, watch the source group. The same call resumes an interrupted run.
-    Returns None if an earlier run has handed over and its target groups have started.
+    Returns None if an earlier run has handed over and a target group has started since.
 
     Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
     then.
     """
     writer, run = clients.writer, wanted.run
-    run.make()
-    with open_receipt(run.receipt) as file:
+    with run.made(), open_receipt(run.receipt) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         if is_over(writer, file, events):
             return None
-        shown = _prepared(writer, wanted, file, clock)
+        shown = _prepared(writer, wanted, file, clock, events)
         agree(shown.plan, shown.rows, events, provisional=True)
         run.keep_baseline(shown.reading.rows())
-        events.said(f"waiting up to {wanted.wait:g} s for {shown.spec.source} to stop: stop its applications now")
+        stop = _planned_stop(shown, wanted)
+        if stop.must_stop or not stop.source.members:
+            which = "consuming the moved topics" if shown.spec.stay else "its applications"
+            most = span_in_words(timedelta(seconds=wanted.wait))
+            events.said(f"waiting up to {most} for {shown.spec.source} to stop: stop {which} now")
         steps = CutOver(
             writer,
             shown,
             clock,
             wait=wanted.wait,
-            progress=events.still_running,
+            events=events,
             keep_baseline=run.keep_baseline,
         )
         steps.wait_for_stop()
@@ -117,22 +124,41 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         return result_of(execution, file)
 
 
-def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock) -> Prepared:
-    """Return the provisional plan.
+def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
+    """Return the provisional plan, and tell the user which members must stop for it.
 
-    Raises `Refused` if its intent differs from that of the plan in ``wanted.approved``; `UsageError` if the receipt is
-    of another migration.
+    Raises `Refused` if its intent differs from that of the plan in ``wanted.approved``; `UsageError` if its options do,
+    or if the receipt is of another migration.
     """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
-    prepared = prepare(reader, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
+    with events.working(f"reading group {spec.source}", not_known):
+        prepared = prepare(reader, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
     _check_approved(wanted.approved, prepared.plan, file.receipt)
     refuse_other_run(file, prepared.plan)
+    events.stop_planned(_planned_stop(prepared, wanted))
     return prepared
 
 
+def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
+    spec, observed, plan = prepared.spec, prepared.reading.observed, prepared.plan
+    handed_over = {each.topic for each in prepared.wanted}
+    return PlannedStop(
+        source=observed.description,
+        moved=frozenset(change.topic for change in plan.changes) if spec.stay else None,
+        stay=tuple(sorted(observed.topics.keys() - handed_over)),
+        partitions=len(plan.changes),
+        settle=plan.options.settle,
+        wait=wanted.wait,
+        hold=wanted.hold,
+        resumed=prepared.receipt.hand_over is not None,
+    )
+
+
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
-    """Raise `Refused` naming each difference in intent between a reviewed plan, ``approved``, and the current plan.
+    """Raise an error naming each difference in intent between a reviewed plan, ``approved``, and the current plan.
+
+    It is `UsageError` if options differ, and else `Refused`.
 
     Changes without a source group do not count when a run is resumed: their partitions were added while the interrupted
     run waited.
@@ -143,17 +169,22 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     if receipt.hand_over is not None:
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):
-        raise Refused(f"not what {name} says: {some(differences)}; have it reviewed again; nothing was written")
+        # An option that contradicts the plan is a wrong command line or spec, as with `apply`; all else is a refusal.
+        kind = Refused if reviewed.options == plan.options else UsageError
+        raise kind(f"the plan differs from {name}: {some(differences)}; have a new plan reviewed; nothing was written")
 
 
 def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
     """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads it.
 
-    None, with a message to the user, if they can't be read.
+    If they can't be read, tell the user and return None.
     """
     fence = take_fence(reader, clock)
     if fence is None:
-        events.said(f"audit will not be able to prove this cut-over: {OFFSETS_TOPIC} needs Describe (and Read, then)")
+        events.said(
+            f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read: "
+            "grant Describe on it before migrate, and Read before audit"
+        )
     return fence
 
 
@@ -166,12 +197,12 @@ def keep(
     clock: Clock,
     events: Events,
 ) -> None:
-    """Write the files of the run: split, snapshots and plan, and a snapshot of the target groups.
+    """Save the files of the run after the write: split, snapshots and plan, and a snapshot of the target groups.
 
     If the write is not whole, because a partition is not confirmed or the source group still consumes, there is no
     snapshot of the target groups. The new applications may start as soon as the offsets are written. To keep them from
     waiting, the log end offsets are read here, after the write: only the source group's lag in its snapshot needs them.
-    If a file can't be written, ``file`` notes it and no error is raised, because the offsets are in place.
+    If a file can't be written, ``file.failure`` says so and no error is raised, because the offsets are in place.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
@@ -183,11 +214,11 @@ def keep(
         after = take_snapshot(reader, groups, clock, reading.bounds) if execution.is_whole else None
     except MigrateGroupsError as error:
         after = None
-        events.said(f"{wanted.run.after} was not written: {error}")
+        events.said(f"{wanted.run.after} was not written: {error}; take a snapshot of the new groups instead")
     try:
-        wanted.run.save(wanted.file.content, Snapshot.of_rows(reading.rows()), [*final.rows()], final.plan, after)
+        wanted.run.save(wanted.file.content, SnapshotTable.of_rows(reading.rows()), [*final.rows()], final.plan, after)
     except InvalidInput as error:
-        file.not_kept(error)
+        file.note_unsaved_file(error)
 
 
 def _watched_after_hold(
@@ -195,12 +226,12 @@ def _watched_after_hold(
 ) -> Execution:
     """Watch the source group for some seconds after the hold has ended, and return the execution.
 
-    `watch_afterwards` could find nothing, because the hold kept all consumers out. What the group did since, or why the
-    hold was lost, is in ``moved`` of the execution.
+    The watch after the write found nothing, because the hold kept all consumers out. What the group did since, or why
+    the hold was lost, is in ``moved`` of the execution.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)
     if not (seconds and execution.is_whole):
         return execution
-    events.said(f"{source} is released, and watched for {seconds:g} s more")
+    events.said(f"{source} is no longer held: watching it for {seconds:g} s")
     return guard(reader, execution, seconds, clock)

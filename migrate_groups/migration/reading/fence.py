@@ -16,7 +16,7 @@ from migrate_groups.model.partitions import TopicPartition
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
     """Return the current log end offsets of ``__consumer_offsets``.
 
-    None if the topic does not exist, or if this principal may not describe it.
+    Returns None if the topic does not exist, or if this principal may not describe it. Raises `ClusterUnavailable`.
     """
     try:
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)

@@ -1,38 +1,39 @@
-"""Copy records of ``__consumer_offsets``, up to the current log end, into files (the landed log)."""
+"""Copy the records of ``__consumer_offsets``, up to the current log end, into files for `audit` and `history`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from migrate_groups.errors import ClusterUnavailable, Undetermined
-from migrate_groups.files.runs.landed_log import LandedLog
+from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+from migrate_groups.migration.progress import Progress
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
 from migrate_groups.model.partitions import LogRange, TopicPartition
-from migrate_groups.text import some
+from migrate_groups.text import named
 
 # A file is written after this many records, which take some 30 MB in memory.
 _FILE_RECORDS = 200_000
 
-ReadProgress = Callable[[int, int], None]
-"""Called with the number of offsets that have been read, and the number of offsets to read in all."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """Records of ``__consumer_offsets`` that were copied into files, and how many offsets are missing at the log ends.
+    """What was copied of ``__consumer_offsets``, and how many offsets could not be copied yet.
 
-    held_back: for each partition, the number of offsets before the log end that could not be read, because an open
+    held_back: for each partition number, how many offsets before the log end could not be read, because an open
     transaction holds them back.
     """
 
-    log: LandedLog
+    log: CopiedLog
     held_back: Mapping[int, int]
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """Number, start and end offset, and ``held_back`` of each partition (`spark.offsets_topic.audit.RANGES`)."""
+        """Number, first copied offset, end of the copied offsets (exclusive) and ``held_back`` of each partition.
+
+        Spark reads them as `spark.offsets_topic.evidence.RANGES`.
+        """
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
         ]
@@ -44,12 +45,16 @@ class Landing:
 
 
 def land(
-    reader: GroupReader, topic: OffsetsTopicReader, log: LandedLog, partitions: Collection[int], progress: ReadProgress
+    reader: GroupReader, topic: OffsetsTopicReader, log: CopiedLog, partitions: Collection[int], progress: Progress
 ) -> Landing:
     """Copy the records of these partitions of ``__consumer_offsets`` that ``log`` lacks, up to the current log end.
 
-    Raises `Undetermined` if a partition now ends before the offset up to which ``log`` has it;
-    `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`.
+    partitions: their numbers; ``log`` must have each with its start offset. progress: called with the number of offsets
+    that are copied, and the number to copy.
+
+    Raises `Undetermined` if the log end of a partition is below the offset up to which it was copied, because the topic
+    was created again or truncated; `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`;
+    `InvalidInput` if a file can't be written.
     """
     found = _bounds(reader, {number: log.ends[number] for number in partitions})
     begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
@@ -79,7 +84,12 @@ def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRan
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}
     if leaderless := set(reached) - set(found):
-        raise ClusterUnavailable(f"{OFFSETS_TOPIC} has no leader for partition {some(leaderless)}; try again")
+        raise ClusterUnavailable(
+            f"{OFFSETS_TOPIC} has no leader for {named('partition', leaderless)}; try again once there is one"
+        )
     if shorter := [number for number, ends in found.items() if ends.end < reached[number]]:
-        raise Undetermined(f"{OFFSETS_TOPIC} was made anew or cut short since: partition {some(shorter)} ends earlier")
+        raise Undetermined(
+            f"{OFFSETS_TOPIC} was created again or truncated since: lower log end offset in "
+            f"{named('partition', shorter)}; this cut-over can't be audited, and --history needs another --log folder"
+        )
     return found

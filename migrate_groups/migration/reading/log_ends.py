@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.progress import Progress
 from migrate_groups.model.partitions import LogRange, OffsetAndTimestamp, TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 
@@ -20,29 +21,44 @@ class LogEnd(NamedTuple):
     log_end_offset: int | None
 
 
+def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
+    """Return the log end offsets of all partitions that this principal may describe.
+
+    Raises the errors of `GroupReader`.
+    """
+    topics = reader.describe_topics(None)
+    every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    return {partition: ends.end for partition, ends in reader.log_ranges(every).items()}
+
+
 def log_ends(
     reader: GroupReader,
     partitions: Collection[TopicPartition],
     moments: Sequence[datetime],
-    progress: Callable[[int, int], None],
+    last: Mapping[TopicPartition, int],
+    progress: Progress,
 ) -> Iterator[LogEnd]:
-    """Yield the log end offset of each partition at each moment; the last moment must be now.
+    """Yield the log end offset of each partition at each of these times.
 
-    The log end at a time is the offset of the first record at or after that time (``ListOffsets``). In a compacted log,
-    this may be a little higher than the log end was. If that record is the first in the log and the log does not start
-    at 0, the log end is not known, because earlier records may have been deleted. A partition is left out if it does
-    not exist, has no leader, or is not visible to this principal because it lacks Describe on the topic. Raises the
-    errors of `GroupReader`.
+    moments: the times, in order. last: the log end offsets that were read at the last of them; a partition that it
+    lacks gets its current one. They are not found by timestamps, because the clocks of producers differ from ours, and
+    a group that has caught up would be ahead of such a log end.
+
+    The log end at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In a
+    compacted log, this may be a little higher than the log end was. If that record is the first in the log and the log
+    does not start at 0, the log end is not known, because earlier records may have been deleted. A partition is left
+    out if it does not exist, has no leader, or is not visible to this principal because it lacks Describe on the topic.
+    progress: called with the number of times that are done, and of all. Raises the errors of `GroupReader`.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]
     bounds = reader.log_ranges(wanted)
     for number, moment in enumerate(moments, start=1):
-        is_now = number == len(moments)
-        found = {} if is_now else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
+        is_last = number == len(moments)
+        found = {} if is_last else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
         for partition, ends in bounds.items():
-            if is_now or partition in found:
-                end = ends.end if is_now else _end(found[partition], ends)
+            if is_last or partition in found:
+                end = last.get(partition, ends.end) if is_last else _end(found[partition], ends)
                 yield LogEnd(partition.topic, partition.partition, moment, end)
         progress(number, len(moments))
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import Reading, read_committed
-from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LeaderEpoch, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.checks.permission import hidden, missing, needed
+from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed
 from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted
-from migrate_groups.text import some
 
 
 def permissions_unless_hidden(
@@ -29,8 +28,7 @@ def permissions_unless_hidden(
     """
     permissions = reader.permissions([*wanted])
     if hidden(permissions):
-        lacking = some(missing(wanted, permissions), most=20)
-        raise NotAuthorized(f"not authorized: {reader.principal} lacks {lacking}; grant it these permissions")
+        raise NotAuthorized(f"not authorized: {lacks(reader.principal, missing(wanted, permissions))}")
     return permissions
 
 
@@ -45,6 +43,7 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> Cluster
         permissions=permissions_unless_hidden(reader, needed(wanted)),
         topic_names=frozenset(visible),
         offsets_retention=reader.offsets_retention(),
+        second_client_lacks=reader.second_client_lacks,
     )
 
 
@@ -81,8 +80,39 @@ def survey(
         committed=committed,
         topics=topics,
         bounds=reading.bounds if reading else reader.log_ranges(_partitions(topics)),
+        cut=_cut(reader, wanted),
         cluster_facts=cluster_facts,
     )
+
+
+def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
+    """Return the wanted offsets below which an election has replaced records (`Survey.cut`).
+
+    The leader epoch of a committed offset is that of the last record that the group has processed. If this epoch ended
+    below the committed offset, the leader of the next epoch did not have all records that the group has processed, and
+    other records may have their offsets now. If the group read only a transaction marker after that record, the epoch
+    ended below the committed offset, too, but there is no record in between
+    (docs/kafka-behaviour.md#logs).
+    """
+    ends = reader.epoch_ends({epoch for _, _, epoch in _with_epochs(wanted)})
+    if not ends:  # as in almost every cut-over: this runs while the consumers are stopped
+        return {}
+    cut = {
+        (partition, committed): ends[epoch]
+        for partition, committed, epoch in _with_epochs(wanted)
+        if epoch in ends and ends[epoch] < committed.offset
+    }
+    lost = {partition: range(end, offset.offset) for (partition, offset), end in cut.items()}
+    records = reader.first_records(lost) if lost else {}
+    return {each: end for each, end in cut.items() if records.get(each[0], ...) is not None}
+
+
+def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
+    """Yield the committed offsets that have a leader epoch, each with its partition and this epoch."""
+    for each in wanted:
+        if (committed := each.committed) is not None and committed.leader_epoch is not None:
+            partition = each.topic_partition
+            yield partition, committed, LeaderEpoch(partition=partition, epoch=committed.leader_epoch)
 
 
 def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:

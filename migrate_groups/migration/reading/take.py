@@ -10,24 +10,41 @@ from types import MappingProxyType
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
+from migrate_groups.migration.progress import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Row, Snapshot
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
     """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    topics: the descriptions of these topics. committed: every partition of them; None if the group has no committed
-    offset for it.
+    topics: the descriptions of these topics. committed: the committed offset of every partition of these topics; None:
+    no committed offset. Partitions of topics that stay with the group are only there if their offset is known.
     """
 
     description: GroupDescription
     topics: Mapping[str, TopicDescription]
     committed: Mapping[TopicPartition, CommittedOffset | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsToRead:
+    """Which topics of a group are read: its own, and those in ``also``.
+
+    stay: patterns of topics that stay with the group. Their transactional commits may be pending for as long as their
+    members run, so they are not waited for: a partition without a known committed offset is left out.
+    """
+
+    also: frozenset[str] = frozenset()
+    stay: Sequence[TopicPattern] = ()
+
+
+OWN_TOPICS = TopicsToRead()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +82,7 @@ class Reading:
                 group_state=group.state,
                 group_type=group.group_type,
                 topic=partition.topic,
-                topic_id=topics[partition.topic].topic_id,
+                topic_id=topics[partition.topic].topic_id if partition.topic in topics else None,
                 partition=partition.partition,
                 offset=offset.offset if offset else None,
                 leader_epoch=offset.leader_epoch if offset else None,
@@ -80,22 +97,27 @@ def take_snapshot(
     groups: Sequence[str],
     clock: Clock,
     known: Mapping[TopicPartition, LogRange] = MappingProxyType({}),
-) -> Snapshot:
-    """Return a snapshot of these groups; ``known``: log start and log end offsets that were read just now.
+    working: Working = in_silence,
+) -> SnapshotTable:
+    """Return a snapshot of these groups. They may have members.
 
     It has one row for every partition of every topic for which a group has a commit, an assignment or a subscription.
+    known: log start and log end offsets that were just read, and are not read again. working: shows the progress.
+
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; and the errors of
     `GroupReader`.
     """
-    described = reader.describe_groups([*dict.fromkeys(map(_named, groups))])
-    cluster_id = reader.cluster_id()
+    names = [*dict.fromkeys(map(not_empty, groups))]
     starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
-    readings = []
-    for group in map(_committing, described.values()):
-        look, taken_at = observe(reader, group, frozenset), clock.now()
-        bounds = reader.log_ranges(look.committed, ends, starts)
-        readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, observed=look, bounds=bounds))
-    return Snapshot.of_rows(row for reading in readings for row in reading.rows())
+    readings: list[Reading] = []
+    with working(f"reading {counted(len(names), 'group')}", lambda: (len(readings), len(names))):
+        described = reader.describe_groups(names)
+        cluster_id = reader.cluster_id()
+        for group in map(_committing, described.values()):
+            look, taken_at = observe(reader, group, frozenset), clock.now()
+            bounds = reader.log_ranges(look.committed, ends, starts)
+            readings.append(Reading(cluster_id=cluster_id, taken_at=taken_at, observed=look, bounds=bounds))
+    return SnapshotTable.of_rows(row for reading in readings for row in reading.rows())
 
 
 def read_group(
@@ -103,11 +125,11 @@ def read_group(
     group: str,
     clock: Clock,
     *,
-    topics: Iterable[str] = (),
+    topics: TopicsToRead = OWN_TOPICS,
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
-    """Return a group's committed offsets on its own topics and on ``topics``, with log start and log end offsets.
+    """Return a group's committed offsets on its own topics, or those in ``topics``, with log start and end offsets.
 
     Its own topics are those for which it has a commit, an assignment or a subscription. ``ends``: log end offsets that
     were read before. An earlier log end is used if the committed offset does not exceed it, because under one leader a
@@ -118,7 +140,7 @@ def read_group(
     none of these, and a group that does not exist has no committed offsets. Raises the errors of `GroupReader`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
-    look = observe(reader, description, frozenset(topics).union)
+    look = observe(reader, description, topics.also.union, topics.stay)
     taken_at = clock.now()
     within = {
         partition: ends[partition]
@@ -137,24 +159,24 @@ def observe(
     reader: GroupReader,
     description: GroupDescription,
     choice: Callable[[frozenset[str]], Collection[str]],
+    stay: Sequence[TopicPattern] = (),
 ) -> ObservedGroup:
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     ``choice`` is called with the group's own topics: those for which it has a commit, an assignment or a subscription.
-    Raises the errors of `GroupReader`.
+    ``stay``: see `TopicsToRead`. Raises the errors of `GroupReader`.
     """
     everywhere = reader.all_committed(description.group)
-    chosen = frozenset(choice(_own(everywhere, description)))
+    chosen = frozenset(choice(own_topics_of(everywhere, description)))
     topics = reader.describe_topics(chosen)
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).
-    rest = reader.committed(description.group, [each for each in partitions if everywhere.get(each) is None])
-    return ObservedGroup(
-        description=description,
-        topics=topics,
-        committed={each: everywhere.get(each) or rest[each] for each in partitions},
-    )
+    left = {topic for pattern in stay for topic in pattern.matching(topics)}
+    unknown = [each for each in partitions if everywhere.get(each) is None and each.topic not in left]
+    known = {**everywhere, **reader.committed(description.group, unknown)}
+    committed = {each: known.get(each) for each in partitions if each.topic not in left or known.get(each)}
+    return ObservedGroup(description=description, topics=topics, committed=committed)
 
 
 def read_committed(
@@ -172,10 +194,14 @@ def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[
 
     Raises the errors of `GroupReader`.
     """
-    return _own(reader.all_committed(description.group), description)
+    return own_topics_of(reader.all_committed(description.group), description)
 
 
-def _own(committed: Iterable[TopicPartition], description: GroupDescription) -> frozenset[str]:
+def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescription) -> frozenset[str]:
+    """Return the topics of these partitions, and those that a member of the group is assigned or subscribed to.
+
+    committed: the partitions for which the group has a committed offset.
+    """
     return frozenset(partition.topic for partition in committed).union(*(each.topics for each in description.members))
 
 
@@ -184,27 +210,28 @@ def existing_group(reader: GroupReader, group: str) -> GroupDescription:
 
     Raises `GroupNotFound` if it does not exist; `UsageError` for an empty name; and the errors of `GroupReader`.
     """
-    return _existing(reader.describe_group(_named(group)))
+    return existing(reader.describe_group(not_empty(group)))
 
 
-def _named(group: str) -> str:
+def not_empty(group: str) -> str:
+    """Return the name of a group. Raises `UsageError` if it is empty."""
     if not group:
-        raise UsageError("a group name is empty")
+        raise UsageError("a group name is empty: name a group")
     return group
 
 
-def _existing(description: GroupDescription) -> GroupDescription:
+def existing(description: GroupDescription) -> GroupDescription:
+    """Return the description of a group. Raises `GroupNotFound` if the group does not exist."""
     if not description.exists:
-        raise GroupNotFound(
-            f"group {description.group!r} does not exist on this cluster; check the name and --bootstrap-server, "
-            "and try again where brokers have just restarted"
-        )
+        raise GroupNotFound(description.group)
     return description
 
 
 def _committing(description: GroupDescription) -> GroupDescription:
-    if _existing(description).group_type == "share":
-        raise Refused(f"group {description.group} is a share group: it commits no offsets of its own (KIP-932)")
+    if existing(description).group_type == "share":
+        raise Refused(
+            f"group {description.group!r} is a share group, without committed offsets (KIP-932): name a consumer group"
+        )
     return description
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import OffsetAndTimestamp, TopicPartition
-from migrate_groups.snapshots.snapshot import Snapshot
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import milliseconds_of, moment_of
 
 # The committed offset may be that of a transaction marker. If the log has fewer offsets than _FEW within the next
@@ -35,16 +35,16 @@ class TimeLag:
     remark: why the log could not be read, so that timestamps may be those of transaction markers; else empty.
     """
 
-    snapshot: Snapshot
+    snapshot: SnapshotTable
     remark: str
 
 
-def with_time_lag(reader: GroupReader, snapshot: Snapshot) -> TimeLag:
-    """Return a snapshot with the timestamp of the oldest unread record of each partition.
+def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
+    """Return a `TimeLag`: the snapshot with the timestamp of the oldest unread record of each partition.
 
     Transaction markers and aborted records do not count. If one of them may be at the committed offset, the log is
-    read, which needs Read on the topic. Without this permission, markers and aborted records are taken for records, and
-    ``remark`` says so. Raises the errors of `GroupReader`.
+    read, which needs Read on the topic. Without this permission, markers and aborted records count as records, and the
+    remark of the `TimeLag` says so. Raises the errors of `GroupReader`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -92,9 +92,10 @@ class _Search:
 def _oldest(
     reader: GroupReader, spans: Mapping[TopicPartition, range], now: int
 ) -> tuple[dict[TopicPartition, int], str]:
-    """Return the timestamp of the first record in each span of offsets that has one, and the remark of `TimeLag`.
+    """Return the timestamp of the first record in each span of offsets that has one, and a remark for the user.
 
-    ``now`` is the timestamp at which the search begins. All timestamps are milliseconds since 1970.
+    now: the timestamp at which the search begins. All timestamps are milliseconds since 1970. The remark says why
+    timestamps may be those of transaction markers; it is empty if they are not.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -109,7 +110,7 @@ def _oldest(
     try:
         first = reader.first_records(doubtful)
     except NotAuthorized as error:
-        return found, f"transaction markers may be taken for records: {error}"
+        return found, f"the time lag may count transaction markers as records: {error}"
     found |= {partition: record.timestamp for partition, record in first.items() if record}
     return {partition: time for partition, time in found.items() if first.get(partition, True)}, ""
 

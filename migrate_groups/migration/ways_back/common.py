@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.permission import Permissions, missing
+from migrate_groups.planning.checks.permission import Permissions, lacks, missing
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.target import is_trimmed
 from migrate_groups.planning.execution import Execution, Order
+from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import some
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
@@ -24,8 +28,17 @@ def last_hand_over(receipt: Receipt) -> Execution:
     """Return the last execution in a receipt that is a hand-over. Raises `Refused` if it contains none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
     if not executions:
-        raise Refused("this run wrote nothing")
+        raise Refused("the receipt has no hand-over: this run wrote nothing")
     return executions[-1]
+
+
+def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:
+    """Return the options of a write to these groups.
+
+    They are ``options``, but without a second client if librdkafka would change the name of a group, because it would
+    read another group (docs/kafka-behaviour.md#confluent-kafka).
+    """
+    return replace(options, second_client="none") if any(map(is_trimmed, groups)) else options
 
 
 def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
@@ -46,17 +59,19 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:
     """Check that this is the cluster that the execution wrote to."""
     here = reader.cluster_id()
-    return Check.of(
-        "cluster", [] if here == execution.cluster_id else [execution.cluster_id], "another cluster", f"this is {here}"
-    )
+    if here != execution.cluster_id:
+        reason = f"the receipt is from cluster {execution.cluster_id}, this is {here}: check --bootstrap-server"
+        return Check.refused("cluster", reason)
+    return Check.passed("cluster", f"the receipt is from this cluster, {here}")
 
 
 def permissions_wanted(
     changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the permissions that these changes need, by group and topic.
+    """Return the operations that the principal must be permitted, by group and topic, to write these changes.
 
-    Also Describe on the groups in ``looked_at``, and Describe and Read on those in ``written``.
+    looked_at: groups that are only read, which needs Describe. written: further groups that are written, which needs
+    Describe and Read.
     """
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
     wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
@@ -71,6 +86,16 @@ def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation
     """Check that the principal has all wanted permissions."""
     lacking = missing(wanted, permissions)
     if not lacking:
-        return Check.passed("permission", f"{reader.principal} may do all of it")
-    reason = f"{reader.principal} lacks {some(lacking, most=20)}; grant it these permissions"
-    return Check.refused("permission", reason)
+        return Check.passed("permission", f"{reader.principal} has all permissions for the write")
+    return Check.refused("permission", lacks(reader.principal, lacking))
+
+
+def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
+    """Check that no member of a group is assigned or subscribed to its topics in ``topics``."""
+    live = [
+        f"{group} {reason}"
+        for group, held in topics.items()
+        if described[group].exists
+        for reason in running(described[group], held)
+    ]
+    return Check.of("stopped", live, "stop these consumers", "no member is on the topics")

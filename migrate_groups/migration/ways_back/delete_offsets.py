@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from msgspec import structs
 
@@ -14,17 +14,17 @@ from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     committed_by_order,
     last_hand_over,
+    nobody_holds,
+    options_of_write,
     permissions_wanted,
     permitted,
     same_cluster,
 )
-from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.plan import Change, Check, Plan, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
-from migrate_groups.text import some
+from migrate_groups.text import named
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -32,7 +32,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
 
     If they were kept, the source group would show a growing lag on topics that it no longer consumes. The plan's checks
     refuse if a target group has no committed offset or a lower one than the hand-over wrote, if the source group has
-    committed since, or if a member of it still has the topics.
+    committed since, or if a member of it still has the topics. They warn about a target group that has no member and
+    still has the offsets that the hand-over wrote.
 
     Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `NotAuthorized`; and the errors
     of `GroupReader`.
@@ -67,30 +68,53 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         topics[change.group].add(change.topic)
-    described = reader.describe_groups(sorted(topics))
+    targets = {change.group for change in moved}
+    described = reader.describe_groups(sorted(topics.keys() | targets))
+    started = {group for group in targets if described[group].members}
+    started |= {change.group for change in moved if not _is_as_written(now_new[change.order], change)}
     missing = [group for group in topics if not described[group].exists]
-    reason = f"group {some(missing)} does not exist any more: it has no offset left to delete"
+    reason = f"{named('group', missing)} not found any more: no offset is left to delete there"
     gone = [Check.warned("source", reason)] if missing else []
     execution = last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=execution.options,
+        options=options_of_write(execution.options, topics),
         changes=changes,
         topic_ids=execution.topic_ids,
         checks=(
             same_cluster(reader, execution),
             permitted(reader, wanted, permissions),
+            _taken_over(behind, targets - started),
             Check.of(
-                "taken over",
-                behind,
-                "not taken over yet",
-                "every target group is at or after the offset that it was handed",
+                "not moved",
+                changed,
+                "the source group has committed since the hand-over: stop its consumers of these topics",
+                "the source group has not committed since the hand-over",
             ),
-            Check.of("not moved", changed, "moved in the source group since", "the source group has not moved since"),
-            _nobody_holds(described, topics),
+            nobody_holds(described, topics),
             *gone,
         ),
     )
+
+
+def _taken_over(behind: Collection[str], not_started: Collection[str]) -> Check:
+    """Check that no target group is behind the hand-over; warn about groups of which no sign of a start can be seen.
+
+    behind: the partitions without a committed offset, or with a lower one than was handed over. not_started: the target
+    groups without a member, in which every offset is the one that this tool wrote.
+    """
+    if behind or not not_started:
+        return Check.of(
+            "taken over",
+            behind,
+            "no committed offset, or a lower one than was handed over: start the group, and run again",
+            "every target group has a member or has committed since, and no offset is lower than was handed over",
+        )
+    reason = (
+        f"{named('target group', not_started)} not seen to run: no member, and every offset is the one that was handed "
+        "over; start the applications first, unless they have read to the end and stopped"
+    )
+    return Check.warned("taken over", reason)
 
 
 def _of_source(change: Change) -> Change:
@@ -98,15 +122,9 @@ def _of_source(change: Change) -> Change:
     return structs.replace(change, source_group=None, source_committed=None, group=group, before=None, after=None)
 
 
+def _is_as_written(now: CommittedOffset | None, handed_over: Change) -> bool:
+    return now is not None and handed_over.after is not None and now.offset == handed_over.after.offset
+
+
 def _is_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
     return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)
-
-
-def _nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
-    live = [
-        f"{group} {reason}"
-        for group, held in topics.items()
-        if described[group].exists
-        for reason in running(described[group], held)
-    ]
-    return Check.of("stopped", live, "still consumed", "no member holds the moved topics")

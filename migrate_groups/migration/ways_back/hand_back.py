@@ -12,16 +12,16 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import last_hand_over
+from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
-from migrate_groups.snapshots.snapshot import Snapshot
-from migrate_groups.text import some
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import named, some
 
 
-def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snapshot, WriteOptions]:
+def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[SnapshotTable, WriteOptions]:
     """Return the snapshot and the options of a hand-back: the target groups hand over to their source group.
 
     The snapshot has the target groups' current committed offsets, with the source group as the group to write to. The
@@ -38,8 +38,16 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
     if not origin:
         raise Refused("nothing to hand back: this run wrote nothing")
-    if not all(len(sources) == 1 for sources in origin.values()):
-        raise Refused("the receipt has topics without a single source group, so no group can take them back")
+    if not any(origin.values()):
+        raise Refused(
+            f"nothing to hand back: no old group handed over to {some({group for group, _ in origin})}; to undo the "
+            "write, use rollback before the group commits; after it, delete-group, or rewind and apply"
+        )
+    if unclear := {topic for (_, topic), sources in origin.items() if len(sources) != 1}:
+        raise Refused(
+            f"no single source group for {named('topic', unclear)} in the receipt, so no group can take this back: "
+            "set the offsets with snapshot and apply"
+        )
     groups = sorted({group for group, _ in origin})
     permissions_unless_hidden(
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
@@ -52,9 +60,12 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     ]
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
-        raise Refused("several new groups consume the same partition (fan-out): they can't hand back to one group")
+        raise Refused(
+            "several target groups consume the same partition (fan_out), so they can't hand back to one group: "
+            "choose one target group, and write its offsets back with snapshot and apply"
+        )
     if all(row.offset is None for row in rows):
-        raise Refused(f"{some(groups)} committed nothing on the topics that were handed over: nothing to hand back")
+        raise Refused(f"nothing to hand back: {some(groups)} committed nothing on the topics that were handed over")
     there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
     lost = [
         f"{group} {topic}-{number}"
@@ -63,8 +74,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     ]
     if lost:
         raise Refused(
-            f"no committed offset any more: {some(lost)}: it is not known how far the group went; set the right "
-            "offset with apply or rewind, then run hand-back again; nothing was written"
+            f"no committed offset any more for {some(lost)}, so it is not known how far the group read: set the right "
+            "offset with rewind and apply, and run hand-back again; nothing was written"
         )
     options = replace(last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
-    return Snapshot.of_rows(rows), options
+    return SnapshotTable.of_rows(rows), options_of_write(options, {row.group or "" for row in rows})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import structs
 
@@ -14,18 +15,19 @@ from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     committed_by_order,
     last_hand_over,
+    options_of_write,
     permissions_wanted,
     permitted,
     same_cluster,
 )
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
 from migrate_groups.planning.execution import Execution, Order
 from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
 from migrate_groups.planning.receipt import Lane, Receipt
-from migrate_groups.planning.run_states import WORKS, State, Step, Verb
-from migrate_groups.text import counted, some
+from migrate_groups.planning.run_states import WORKS, State, Verb
+from migrate_groups.text import counted, named, some
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -34,21 +36,23 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     An offset is deleted if the target group had none before the hand-over. If the source group has lost its committed
     offset for a partition, the plan first sets it again, from the receipt, so that the partition is not left without a
     committed offset in all groups. The plan's checks refuse if a target group has members or has committed since,
-    because the source group would process again what the target group has processed.
+    because the source group would process again what the target group has processed. For deletions without a
+    hand-over, the plan sets the offsets of the last one again, with the same checks; a warning names earlier deletions
+    that are not undone yet.
 
     Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
     `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    lanes = {order: lane for order, lane in receipt.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
+    undoes, lanes = receipt.to_roll_back()
     # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
     # partitions as undone.
     undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
         raise Refused(
-            "nothing to roll back: this run wrote nothing; the offsets that it found in place were written by another "
-            "run, whose receipt can undo them"
+            "nothing to roll back: this run wrote nothing; another run wrote the offsets that it found in place: "
+            "roll back with the receipt of that run"
         )
     inverses = [lane.entry.change.inverse for lane in undone.values()]
     origins = [(lane, source) for lane in undone.values() for source in lane.sources]
@@ -59,10 +63,10 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     now = committed_by_order(reader, lanes)
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     restored = _restored(reader, origins)
-    execution = last_hand_over(receipt)
+    execution = undoes or last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
-        options=execution.options,
+        options=options_of_write(execution.options, {change.group for change in [*changes, *restored]}),
         changes=sorted_changes([*changes, *restored]),
         topic_ids=execution.topic_ids,
         checks=(
@@ -70,11 +74,22 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             permitted(reader, wanted, permissions),
             _same_topics(reader, execution, {change.topic for change in changes}),
             _nobody_in(reader, {group for group, *_ in lanes}),
-            _not_committed_since(lanes.values(), now),
-            _can_be_restored(reader, restored),
-            _in_range(reader, restored),
+            _not_committed_since(execution, lanes.values(), now),
+            _can_be_restored(reader, restored) if origins else Check.passed("source group", NOTHING_TO_CHECK),
+            *([_in_range(reader, restored)] if restored else []),
+            *_earlier_deletions(receipt, {change.order for change in changes}),
         ),
     )
+
+
+def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
+    """Return a warning if this rollback leaves offsets deleted that an earlier execution of the receipt has deleted."""
+    left = [change for change in receipt.deleted if change.order not in undone]
+    if not left:
+        return []
+    topics = {change.topic for change in left}
+    reason = f"{counted(len(left), 'offset')} of {named('topic', topics)}, deleted before that, stay deleted until the "
+    return [Check.warned("earlier deletions", f"{reason}next rollback of this receipt")]
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
@@ -117,14 +132,14 @@ def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
         return Check.refused("source group", reason)
     if lost:
         found = "; ".join(f"{group} {some(partitions)}" for group, partitions in lost.items())
-        reason = f"no longer committed, set again from the receipt: {found}"
+        reason = f"expired or deleted, set again from the receipt: {found}"
         return Check.warned("source group", reason)
-    return Check.passed("source group", "it has its committed offsets")
+    return Check.passed("source group", "the source group has its committed offsets")
 
 
 def _live(group: GroupDescription) -> list[str]:
     if not group.is_consumer_group:
-        return [f"is a group of type {group.group_type} {group.protocol_type}".rstrip()]
+        return [f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()]
     return running(group, None)
 
 
@@ -137,18 +152,25 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
         if change.after is not None
         and ((log := bounds.get(change.topic_partition)) is None or not log.start <= change.after.offset <= log.end)
     ]
-    return Check.of("in range", out, "no longer within the log", f"{counted(len(restored), 'offset')} within the log")
+    complaint = "outside the log by now: set an offset of the source group there with rewind and apply, and run again"
+    return Check.of("in range", out, complaint, f"{counted(len(restored), 'offset')} within the log")
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
-    """Check that no topic was deleted or recreated since the hand-over: a new topic starts at offset 0 (KIP-516)."""
+    """Check that no topic was deleted or recreated since the execution: a new topic starts at offset 0 (KIP-516)."""
     now = reader.describe_topics(topics)
     recreated = [
         topic
         for topic in sorted(topics)
         if topic not in now or execution.topic_ids.get(topic, now[topic].topic_id) != now[topic].topic_id
     ]
-    return Check.of("topics", recreated, "deleted, or created again, since the hand-over", "the same topics")
+    write = _name_of(execution)
+    complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
+    return Check.of("topics", recreated, complaint, f"the topics are those of the {write}")
+
+
+def _name_of(execution: Execution) -> str:
+    return "hand-over" if execution.verb is Verb.HAND_OVER else "deletion"
 
 
 def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
@@ -158,14 +180,18 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
         if (described := reader.describe_group(group)).exists
         for reason in running(described, None)
     ]
-    return Check.of("targets", live, "not stopped", f"{some(groups)} without members" if groups else "nothing to undo")
+    passed = f"no members in {some(groups)}" if groups else "nothing to undo"
+    return Check.of("targets", live, "stop these members first", passed)
 
 
-def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOffset | None]) -> Check:
-    """Check that no target group has committed since: it has the offset that the run wrote.
+def _not_committed_since(
+    execution: Execution, lanes: Collection[Lane], now: Mapping[Order, CommittedOffset | None]
+) -> Check:
+    """Check that no group has committed since the execution: each offset must be the one that the run wrote.
 
-    The offset from before the run is fine too, if the write was not confirmed or is already undone. If a confirmed
-    offset is missing, it has expired or was deleted, and it is not known how far the group had read.
+    If the run deleted it, there must be none. The offset from before the run passes too, if the write was not confirmed
+    or is already undone. If a confirmed offset is missing, it has expired or was deleted, and it is not known how far
+    the group had read.
     """
     since: list[str] = []
     gone: list[str] = []
@@ -176,7 +202,19 @@ def _not_committed_since(lanes: Iterable[Lane], now: Mapping[Order, CommittedOff
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
-        complaint = "no longer committed: it is not known whether the group went on; set the right offset with apply"
+        complaint = (
+            "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
+        )
         return Check.of("not committed since", gone, complaint, "")
-    advice = "; hand-back moves the source group forward instead" if since else ""
-    return Check.of("not committed since", since, f"committed since{advice}", "no offset has been committed since")
+    if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
+        groups = shlex.join(sorted({lane.entry.change.group for lane in lanes}))
+        complaint = (
+            "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
+            f"migrate-groups delete-group {groups}, or set other offsets with rewind and apply --on-existing overwrite"
+        )
+        return Check.of("not committed since", since, complaint, "")
+    if execution.verb is Verb.HAND_OVER:
+        complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
+        return Check.of("not committed since", since, complaint, "no target group has committed since the hand-over")
+    complaint = "the group has committed since the deletion: set the right offsets with apply"
+    return Check.of("not committed since", since, complaint, "the group has not committed since the deletion")

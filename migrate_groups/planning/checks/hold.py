@@ -12,15 +12,16 @@ def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[O
 
     In a group that never had a member, each offset expires ``offsets.retention.minutes`` after its commit. The hold
     makes this tool a member. Once it leaves, all offsets expire together, ``offsets.retention.minutes`` after that
-    (KIP-211, docs/kafka-behaviour.md#holding-a-group).
+    (KIP-211, docs/kafka-behaviour.md#holding-a-group). permitted: the operations that the principal may perform on the
+    group; None if the brokers don't return them, which passes.
     """
     if permitted is not None and Operation.READ not in permitted:
-        reason = f"{principal} lacks Read on Group {source.group!r}, which joining it takes; grant it, or drop --hold"
+        reason = f"{principal} lacks Read on Group {source.group!r}, which --hold needs: grant it, or drop --hold"
         return Check.refused("hold", reason)
     if not source.protocol_type:
         reason = (
-            f"{source.group} never had a member: once held, all its offsets expire together, one offsets.retention "
-            "after the hold; without --hold each counts from its own commit"
+            f"{source.group} never had a member: with --hold, all its offsets expire together, "
+            "offsets.retention.minutes after the hold; drop --hold to let each expire that long after its own commit"
         )
         return Check.warned("hold", reason)
-    return Check.passed("hold", f"{source.group} can be held while it is handed over")
+    return Check.passed("hold", f"{source.group} can be held during the hand-over")

@@ -9,44 +9,62 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
-from migrate_groups.text import some
+from migrate_groups.text import named, some
 
 _INTERNAL = ("-changelog", "-repartition")
 
 
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Check that every group is a plain consumer group, whose consumers start at its committed offsets.
+    """Check that every group is one whose applications start at its committed offsets and keep no other state.
 
-    A Kafka Streams application has state in topics named after its group, and this state must agree with its committed
-    offsets. A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875).
-    Both kinds are recognised as far as brokers show them: the Empty group of a Streams application without such topics
-    looks like any other group. Flink and Spark start from their own checkpoints, which no broker shows.
+    - A share group has no committed offsets (KIP-932), so it is refused, even with ``any_kind``.
+    - A Kafka Streams application may have state in internal topics, whose names begin with its group. This state agrees
+      with the old group's committed offsets only, so an application with internal topics is refused, also when it has
+      stopped; one without them passes with a warning.
+    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875), so it is
+      refused.
+
+    With ``any_kind``, groups of Streams and Connect, and groups that are no consumer groups, pass with a warning. The
+    kind is recognised by what brokers return: the group's type and name, client ids, and topic names. Flink and Spark
+    start from their own checkpoints, which no broker shows.
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
     groups = [survey.groups[group] for group in sorted(involved)]
     share = [group.group for group in groups if group.group_type == "share"]
     if share:
-        reason = f"{some(share)} is a share group, which has no committed offsets (KIP-932)"
+        reason = f"{named('share group', share)} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"
         return Check.refused(name, reason)
-    internal = [topic for topic in survey.cluster_facts.topic_names if topic.endswith(_INTERNAL)]
-    found = [f"{group.group} {other}" for group in groups if (other := _other_kind(group, internal))]
-    if not found:
-        return Check.passed(name, "plain consumer groups, as far as the brokers show it")
-    if not options.any_kind:
-        reason = f"{some(found, most=3)}; --any-kind takes them for plain consumer groups"
+    internal = sorted(topic for topic in survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
+    found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
+    if found and not options.any_kind:
+        reason = f"{some(found, most=3)}; pass --any-kind to treat every group as a plain consumer group"
         return Check.refused(name, reason)
-    return Check.warned(name, f"{some(found, most=3)}; taken for plain consumer groups")
+    if found:
+        return Check.warned(name, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)")
+    if streams := [group.group for group in groups if is_streams(group)]:
+        reason = (
+            f"{named('group', streams)} of Kafka Streams without internal topics, as far as this principal sees them"
+        )
+        return Check.warned(name, f"{reason}; give the new application the new group as its application.id")
+    return Check.passed(name, "all groups are plain consumer groups, as far as brokers show it")
 
 
-def _other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
-    if group.group_type == "streams" or group.assignor == "stream":
-        return "is a Kafka Streams application's"
+def is_streams(group: GroupDescription) -> bool:
+    """Return whether a group belongs to a Kafka Streams application, classic or of KIP-1071, as far as it shows."""
+    return group.group_type == "streams" or group.assignor == "stream"
+
+
+def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
+    """Return why a group is not a plain consumer group, as the end of a sentence that begins with its name; or None.
+
+    internal_topics: the internal topics of Kafka Streams in the cluster.
+    """
     if group.exists and not group.is_consumer_group:
-        return f"is not a consumer group but {group.group_type} {group.protocol_type}".rstrip()
+        return f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()
     if group.group.startswith("connect-") or any(
         member.client_id.startswith("connector-consumer-") for member in group.members
     ):
-        return "is a Connect sink's"
+        return "belongs to a Connect sink"
     topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
-    return f"is a Kafka Streams application's: there is topic {some(topics, most=1)}" if topics else None
+    return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.checks.source import NEW_SNAPSHOT
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Check
@@ -18,28 +19,43 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
 
     Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). An offset below the log start offset is refused,
     because the records from it to the log start were deleted; with ``out_of_range`` ``earliest``, the log start offset
-    is written instead. An offset beyond the log end offset is always refused.
+    is written instead, with a warning. An offset beyond the log end offset is always refused. An offset is also refused
+    if an election of a leader has replaced records that the group has read before this offset (`Survey.cut`), or if
+    its partition does not exist or has no leader.
+
+    decisions: only for the offsets that were raised to the log start offset. changes: the offsets to write.
     """
-    below, beyond, unknown = [], [], []
+    below, beyond, unknown, cut = [], [], [], []
     written = [
-        (change.topic_partition, change.after.offset)
+        (change.topic_partition, change.after)
         for change in changes
-        if change.after is not None and change.action is not Action.UNCHANGED
-    ]
-    for partition, offset in written:
-        bounds = survey.bounds.get(partition)
+        if change.after is not None and change.action is not Action.UNCHANGED and change.topic in survey.topics
+    ]  # a topic that does not exist is refused by the check `topics`
+    for partition, committed in written:
+        bounds, offset = survey.bounds.get(partition), committed.offset
         if bounds is None:
             unknown.append(str(partition))
         elif offset < bounds.start:
             below.append(_gone(partition, offset, bounds.start))
         elif offset > bounds.end:
-            beyond.append(f"{partition} at {offset}: the log ends at {bounds.end}")
+            beyond.append(f"{partition} at {offset}: the log end offset is {bounds.end}")
+        elif (end := survey.cut.get((partition, committed))) is not None:
+            cut.append(f"{partition} at {offset}: from {end} on there are other records than the group has read")
     reasons = [
-        f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}"
-        for found, meaning in (
-            (unknown, "in no log: the partition does not exist or has no leader"),
-            (beyond, "beyond the log end offset"),
-            (below, "below the log start offset (--out-of-range earliest sets them to it)"),
+        f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}; {advice}"
+        for found, meaning, advice in (
+            (
+                unknown,
+                "in partitions that do not exist or have no leader",
+                "check the partition numbers, and run again once every partition has a leader",
+            ),
+            (beyond, "beyond the log end offset", "rewind --to-current lowers each to the log end offset"),
+            (
+                cut,
+                "above the end of a log that an election has cut, and that has grown again since",
+                "reset the old group to it (kafka-consumer-groups --reset-offsets --to-offset), and run again",
+            ),
+            (below, "below the log start offset", "pass --out-of-range earliest to write the log start offset"),
         )
         if found
     ]
@@ -48,7 +64,8 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
     if raised := list(dict.fromkeys(_raised(decisions))):
         reason = f"{counted(len(raised), 'offset')} set to the log start offset: {some(raised, most=3)}"
         return Check.warned("in range", reason)
-    return Check.passed("in range", f"{counted(len(written), 'offset')} within the log")
+    fine = f"{counted(len(written), 'offset')} within the log" if written else "nothing to check: no offset is written"
+    return Check.passed("in range", fine)
 
 
 def _raised(decisions: Sequence[Decision]) -> Iterator[str]:
@@ -58,7 +75,7 @@ def _raised(decisions: Sequence[Decision]) -> Iterator[str]:
 
 
 def _gone(partition: TopicPartition, offset: int, start: int) -> str:
-    return f"{partition} at {offset}: {counted(start - offset, 'record')} gone already"
+    return f"{partition} at {offset}: {counted(start - offset, 'record')} deleted already"
 
 
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
@@ -70,38 +87,57 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
-    if not missing:
+    left_out = _left_out(decisions, survey)
+    if not (missing or left_out):
         return Check.passed(name, "every partition of the moved topics has an offset")
     partitions = {each.topic_partition for each in missing}  # a set: several target groups may get the same one
-    count = counted(len(partitions), "partition")
-    if options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
-        reason = f"nothing is written for {count}: {some(partitions)}; auto.offset.reset decides there"
+    if not missing or options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
+        without = partitions | left_out
+        count = counted(len(without), "partition")
+        reason = f"no offset is written for {count}: {some(without)}; the new group's auto.offset.reset decides there"
         return Check.warned(name, reason)
-    found = f"{count} without a commit: {some(partitions)}"
+    found = f"{counted(len(partitions), 'partition')} without a committed offset: {some(partitions)}"
     cut = {
         each.topic_partition
         for each in missing
         if each.origin is Origin.ABSENT and survey.committed[each.source_group or ""].get(each.topic_partition)
     }
     if cut:
-        reason = f"{counted(len(cut), 'partition')} with a commit missing from the file: {some(cut)}"
-        advice = "take a new snapshot, or leave them out with --uncommitted leave"
+        reason = f"the file lacks {counted(len(cut), 'partition')} with a committed offset: {some(cut)}"
+        advice = f"{NEW_SNAPSHOT}, or pass --uncommitted leave to write no offset there"
         return Check.refused(name, f"{reason}; {advice}")
     if options.uncommitted == "refuse":
         advice = (
-            "--uncommitted earliest or leave, with migrate also latest, says what they get; "
-            "the new group's auto.offset.reset decides if left"
+            "pass --uncommitted earliest for the log start offset, latest (migrate only) for the log end offset, "
+            "or leave to let the new group's auto.offset.reset decide"
         )
         return Check.refused(name, f"{found}; {advice}")
     if options.uncommitted == "latest":
         late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
             reason = (
-                f"no log end was read while a member was seen and no transaction was open there: {some(late)}; "
-                "--uncommitted earliest or leave"
+                f"the log end offset was never read with a member on the topic and no open transaction: {some(late)}; "
+                "pass --uncommitted earliest or leave"
             )
             return Check.refused(name, reason)
-    return Check.warned(name, f"{found}; uncommitted = {options.uncommitted}")
+    edge = "start" if options.uncommitted == "earliest" else "end"
+    return Check.warned(name, f"{found}; the log {edge} offset is written (uncommitted = {options.uncommitted})")
+
+
+def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
+    """Return the partitions of topics without a source group that no decision is about, and where nothing is committed.
+
+    Of a topic with a source group, a partition that the file lacks has a decision (`Origin.ABSENT`).
+    """
+    topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
+    known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}
+    return {
+        partition
+        for group, topic in topics
+        if topic in survey.topics
+        for partition in (TopicPartition(topic, number) for number in survey.topics[topic].partitions)
+        if (group, partition) not in known and survey.committed[group].get(partition) is None
+    }
 
 
 def _nothing_is_claimed(missing: Sequence[Wanted], options: WriteOptions) -> bool:

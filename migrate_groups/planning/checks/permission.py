@@ -15,6 +15,9 @@ Permissions = Mapping[Resource, frozenset[Operation] | None]
 OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
 """The topic ``__consumer_offsets``. A principal that may describe it can most likely describe every topic, because no
 application needs a permission on this one."""
+ANY_GROUP = Resource(ResourceType.GROUP, OFFSETS_TOPIC)
+"""A group that no application has. A principal that may describe it can most likely describe every group, because only
+a permission on all groups includes this one."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
@@ -30,19 +33,18 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     principal = survey.cluster_facts.principal
     lacking = missing(wanted, permissions)
     if lacking:
-        reason = f"{principal} lacks {some(lacking, most=20)}; grant it these permissions"
-        return Check.refused(name, reason)
+        return Check.refused(name, lacks(principal, lacking))
     silent = [resource for resource in wanted if permissions[resource] is None]
     if silent:
-        reason = f"the brokers don't say what {principal} may do with {some(silent)}"
+        reason = f"the brokers do not return what {principal} may do with {some(silent)}: check its ACLs first"
         return Check.warned(name, reason)
     deletes = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
     sets = {Resource(ResourceType.GROUP, row.source_group): _WRITE for row in rows if row.source_group}
     lacking = missing(sets | deletes, permissions)
     if lacking:
-        reason = f"{principal} lacks {some(lacking)}: a rollback would be refused"
+        reason = f"{principal} lacks {some(lacking)}, so a rollback would be refused: grant this before the write"
         return Check.warned(name, reason)
-    return Check.passed(name, f"{principal} may do all of it, and roll it back")
+    return Check.passed(name, f"{principal} has all permissions for the write and for a rollback")
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
@@ -57,9 +59,9 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     if not sources or OFFSETS.name in survey.cluster_facts.topic_names:
         return Check.passed(name, "no topic is hidden, as far as the brokers show it")
     reason = (
-        f"{survey.cluster_facts.principal} may not describe every topic: one that {some(sources)} has commits for, and "
-        "that no member is on and the spec does not name, would stay behind unseen; compare with somebody's snapshot "
-        "who may, or grant Describe on Topic '*' for the dry run"
+        f"{survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
+        f"{some(sources)} may be missing here; grant Describe on Topic '*' for the dry run, or compare with a "
+        "snapshot that another principal takes"
     )
     return Check.warned(name, reason)
 
@@ -87,9 +89,10 @@ def of_hand_over(
 
 
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:
-    """Return the permissions that are wanted and not granted, such as ``Read on Group 'big'``.
+    """Return the permissions that are wanted and not granted, as texts such as ``Read on Group 'big'``.
 
-    A group or topic for which the brokers return no permissions is left out.
+    wanted: operations by group and topic. permissions: the operations that the principal may perform on each of them. A
+    group or topic for which the brokers return no permissions (None) is left out.
     """
     return [
         f"{' and '.join(sorted(lacking))} on {resource}"
@@ -98,6 +101,14 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
     ]
 
 
+def lacks(principal: str, lacking: Sequence[str]) -> str:
+    """Return the message that a principal lacks permissions, and what to do next. lacking: the result of `missing`."""
+    return f"{principal} lacks {some(lacking, most=20)}; grant this and run again"
+
+
 def hidden(permissions: Permissions) -> bool:
-    """Return whether the principal lacks Describe on any of these groups and topics."""
+    """Return whether the principal lacks Describe on any group or topic in ``permissions``.
+
+    A group or topic for which the brokers return no permissions (None) does not count.
+    """
     return any(permitted is not None and Operation.DESCRIBE not in permitted for permitted in permissions.values())

@@ -24,19 +24,19 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
     name = "retention"
     kept = survey.cluster_facts.offsets_retention
     if kept is None:
-        reason = "not known: the brokers tell it with DescribeConfigs on the cluster only; Kafka's default is 7 days"
+        reason = "offsets.retention.minutes is not known (default: 7 days); grant DescribeConfigs on Cluster to read it"
         return Check.passed(name, reason)
     targets = sorted({change.group for change in changes})
     started = [group for group in targets if _counts_from_last_member(survey.groups[group])]
     if started:
         reason = (
-            f"{some(started)} had members: its offsets, the new ones too, expire {_duration(kept)} "
-            "after the last one left; start it soon"
+            f"all offsets of {some(started)}, the new ones too, expire {_duration(kept)} after the group's last member "
+            "left; start its consumers soon"
         )
         return Check.warned(name, reason)
     unchanged = sum(change.action is Action.UNCHANGED for change in changes)
-    earlier = f"; {counted(unchanged, 'unchanged offset')} {_duration(kept)} after they were committed"
-    reason = f"the new offsets expire in {_duration(kept)} if nobody starts the group" + (earlier if unchanged else "")
+    earlier = f", {counted(unchanged, 'unchanged offset')} {_duration(kept)} after the commit" if unchanged else ""
+    reason = f"the new offsets expire in {_duration(kept)}{earlier}, unless a consumer joins the group before"
     return Check(name=name, verdict=Verdict.WARN if kept < _SHORT else Verdict.PASS, reason=reason)
 
 

@@ -40,4 +40,5 @@ def run_checks(
         offsets.complete(decisions, survey, options),
         offsets.in_range(decisions, changes, survey),
         retention(changes, survey),
+        *target.second_client(survey, options),
     )

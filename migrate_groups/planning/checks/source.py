@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 
+from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
-from migrate_groups.text import counted, some
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.text import counted, did_you_mean, named, some
 
+NEW_SNAPSHOT = "take a new snapshot"
+"""The advice of a check whose offsets are no longer those of the cluster. A command that reads the offsets itself, and
+not from a file, replaces it."""
+NOTHING_TO_CHECK = "no source group: nothing to check"
+"""The reason of a check that passes because the offsets have no source group."""
 # Until the session timeout, no request distinguishes a member that was killed from one that runs
 # (docs/kafka-behaviour.md#members-and-states).
-_LINGERS = "one that was killed, or a static one that was closed, stays until its session timeout, 45 s by default"
+_LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
 def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
@@ -23,11 +30,15 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
     others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
         return Check.refused(
-            "cluster", f"the file is from cluster {some(sorted(map(str, others)))}, this is {survey.cluster_id}"
+            "cluster",
+            f"the offsets are from {named('cluster', [*map(str, others)])}, this is {survey.cluster_id}: "
+            f"check --bootstrap-server, or {NEW_SNAPSHOT}",
         )
     if any(each.cluster_id is None for each in wanted):
-        return Check.warned("cluster", "the file does not say which cluster its offsets are from")
-    return Check.passed("cluster", f"the file is from this cluster, {survey.cluster_id}")
+        return Check.warned(
+            "cluster", f"the file names no cluster: make sure that its offsets are from this one, {survey.cluster_id}"
+        )
+    return Check.passed("cluster", f"the offsets are from this cluster, {survey.cluster_id}")
 
 
 def hand_over(wanted: Sequence[Wanted]) -> Check:
@@ -38,10 +49,11 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
     if not wanted:
-        return Check.refused("hand-over", "the file has no offsets")
+        return Check.refused("hand-over", f"the file has no offsets to write: {NEW_SNAPSHOT}")
     if without:
         return Check.warned(
-            "hand-over", f"{counted(without, 'offset')} set without a source group: no old group is asked"
+            "hand-over",
+            f"{counted(without, 'offset')} without a source group, so no old group is checked",
         )
     return Check.passed("hand-over", f"handed over by {some(sources)}")
 
@@ -49,8 +61,9 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
 
-    A source group that does not exist is refused, unless the option ``vanished`` is ``restore``: a group that does not
-    exist has no members, and its last known committed offsets are handed over.
+    If one is not, the verdict is ``pending``, because it may still stop before the write. A source group that does not
+    exist is refused, unless the option ``vanished`` is ``restore``: it has no members, and its last known committed
+    offsets are handed over.
     """
     topics: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
@@ -58,34 +71,38 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
             topics[each.source_group].add(each.topic)
     missing = [group for group in topics if not survey.groups[group].exists]
     if missing and options.vanished == "refuse":
-        return Check.refused("stopped", f"source group {some(missing)} does not exist")
+        return Check.refused(
+            "stopped",
+            f"{named('source group', missing)} not found: check the name, or pass --vanished restore to write the last "
+            "known offsets",
+        )
     reasons = [
-        f"{group}: {reason}"
+        f"{group} {reason}"
         for group, moved in sorted(topics.items())
         if group not in missing
         for reason in running(survey.groups[group], moved)
     ]
     if reasons:
-        return Check.pending("stopped", some(reasons, most=3))
-    return Check.passed("stopped", "no member has the moved topics" if topics else "no source group")
+        return Check.pending("stopped", f"{some(reasons, most=3)}; stop these consumers")
+    return Check.passed("stopped", "no member is on the moved topics" if topics else NOTHING_TO_CHECK)
 
 
-def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
-    """Return why a group may still consume these topics (None: any topic); empty where it has stopped.
+def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
+    """Return why a group may still consume these topics (None: any topic); empty if it has stopped.
 
-    A group has stopped if it is Empty; or, with topics given, if it is Stable without a member on them. In other
-    states, a description does not show the partitions that a KIP-848 member is revoking and may still commit, nor the
-    subscriptions of classic members (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members,
-    or that is no consumer group, has not stopped.
+    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty; or, with
+    topics given, if it is Stable without a member on them (`may_consume`). In other states, a description does not show
+    the partitions that a KIP-848 member is revoking and may still commit, nor the subscriptions of classic members
+    (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members, or that is no consumer group,
+    has not stopped.
     """
     if group.stopped:
         return []
-    if topics is None or group.state != "Stable" or not group.members or not group.is_consumer_group:
-        holders = group.members
+    holders = holding(group, topics)
+    if topics is None or not shows_topics(group):
         lead = f"is {group.state}" + (f" with {counted(len(holders), 'member')}" if holders else "")
     else:
-        holders = tuple(member for member in group.members if member.topics & topics)
-        lead = f"{counted(len(holders), 'member')} still assigned or subscribed to {some(topics)}"
+        lead = f"has {counted(len(holders), 'member')} assigned or subscribed to {some(topics)}"
         if not holders:
             return []
     if holders:
@@ -93,18 +110,57 @@ def running(group: GroupDescription, topics: set[str] | None) -> list[str]:
     return [lead]
 
 
+def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, ...]:
+    """Return the members that may consume these topics (None: any topic).
+
+    All members may, if the description does not show which topics each has, for instance in a rebalance.
+    """
+    if topics is None or not shows_topics(group):
+        return group.members
+    return tuple(member for member in group.members if may_consume(member, topics))
+
+
+def may_consume(member: Member, topics: Set[str]) -> bool:
+    """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
+
+    The brokers match the expression again when topics are added, and assign what it matches. An expression that can't
+    be matched here may match any topic.
+    """
+    if member.topics & topics:
+        return True
+    try:
+        return bool(
+            member.subscription_regex and TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
+        )
+    except InvalidInput:
+        return True
+
+
+def shows_topics(group: GroupDescription) -> bool:
+    """Return whether a description shows which member has which topics: that of a Stable consumer group with members.
+
+    In other states it does not show the partitions that a KIP-848 member is revoking, nor the subscriptions of classic
+    members.
+    """
+    return group.state == "Stable" and bool(group.members) and group.is_consumer_group
+
+
 def describe_member(member: Member) -> str:
-    """Return a member's client id, host and static name, by which a person can find it, and its topics."""
+    """Return a text with a member's client id, host and ``group.instance.id``, to find it by, its topics and regex."""
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
-    return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}"
+    regex = f" subscribed to regex {member.subscription_regex}" if member.subscription_regex else ""
+    return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}{regex}"
 
 
 def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the source groups' committed offsets are still those of the snapshot.
 
-    Offsets that have expired since, or were deleted, are checked by `vanished`.
+    If they are not, the verdict is ``pending`` while a source group still runs, and else ``refuse``. Offsets that have
+    expired since, or were deleted, are left to the check `vanished`.
     """
+    if all(each.source_group is None for each in wanted):
+        return Check.passed("not moved", NOTHING_TO_CHECK)
     moved = {}  # by source group and partition, because several target groups may get the same partition
     for each in wanted:
         if each.source_group is None:
@@ -117,8 +173,9 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
     if not moved:
         return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
-    reason = f"{counted(len(moved), 'partition')} moved since the snapshot: {examples}; take a new snapshot"
     live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
+    advice = f"{'stop the group, and ' if live else ''}{NEW_SNAPSHOT}"
+    reason = f"{counted(len(moved), 'committed offset')} moved since the snapshot: {examples}; {advice}"
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
@@ -129,6 +186,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     (docs/kafka-behaviour.md#expiry). With ``vanished`` ``restore``, the offsets of the snapshot are handed over anyway.
     Offsets that the resumed run has handed over already are never refused here.
     """
+    if all(each.source_group is None for each in wanted):
+        return Check.passed("vanished", NOTHING_TO_CHECK)
     entries = receipt.hand_over.entries if receipt.hand_over else ()
     handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
     missing = [
@@ -139,16 +198,18 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
         and survey.committed[each.source_group].get(each.topic_partition) is None
     ]
     if not missing:
-        return Check.passed("vanished", "no commit has expired since the snapshot")
+        return Check.passed("vanished", "no committed offset has expired since the snapshot")
     gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.offset}" for each in missing}
-    found = f"{counted(len(gone), 'commit')} gone since the snapshot, expired or deleted: {some(gone.values(), most=3)}"
+    found = (
+        f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
+    )
     new = any(
         (known := handed_over.get((each.group, each.topic, each.partition))) is None or known.offset != each.offset
         for each in missing
     )
     if new and options.vanished == "refuse":
-        return Check.refused("vanished", f"{found}; --vanished restore hands them over all the same")
-    return Check.warned("vanished", f"{found}; handed over all the same")
+        return Check.refused("vanished", f"{found}; pass --vanished restore to hand over the offsets of the snapshot")
+    return Check.warned("vanished", f"{found}; handed over anyway")
 
 
 def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
@@ -159,11 +220,10 @@ def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], option
     """
     stay = set(own) - {each.topic for each in wanted}
     if not stay:
-        return Check.passed("way back", f"nothing stays with {source}")
+        return Check.passed("way back", f"{source} keeps no topic")
     reason = (
-        f"{some(stay)} stays with {source}: a hand-back needs all members of {source} to stop, for "
-        f"{options.settle:g} s to settle, and the seconds that reading and writing take; a rollback before the new "
-        "groups start does not"
+        f"{source} keeps {named('topic', stay)}: for a hand-back, all its members must stop, for "
+        f"{options.settle:g} s and the time to read and write; a rollback before the new groups start needs no stop"
     )
     return Check.warned("way back", reason)
 
@@ -175,12 +235,17 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
-        return Check.refused("topics", f"topic {some(gone)} does not exist")
+        advice = did_you_mean(gone, survey.cluster_facts.topic_names) or (
+            "leave deleted topics out with filter --exclude-topic"
+        )
+        return Check.refused("topics", f"{named('topic', gone)} not found: {advice}")
     recreated = {each.topic for each in wanted if each.topic_id and each.topic_id != survey.topics[each.topic].topic_id}
     if recreated:
-        return Check.refused("topics", f"topic {some(recreated)} was deleted and created again since the snapshot")
+        return Check.refused(
+            "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {NEW_SNAPSHOT}"
+        )
     return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 
 
 def _from_to(before: int | None, now: int) -> str:
-    return f"nothing → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
+    return f"no offset → {now}" if before is None else f"{before} → {now} ({now - before:+,})"

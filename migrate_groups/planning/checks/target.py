@@ -11,36 +11,58 @@ from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Wanted
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
 
 
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Check that every target group is Empty or does not exist. It may be a source group with ``restore`` only.
+    """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
-    The coordinator refuses offsets for a group with members (UNKNOWN_MEMBER_ID, error 25). A group name that librdkafka
-    would change is refused, because confluent-kafka, which reads the offsets back, would read another group.
+    With ``restore``, a target group may also be a source group. The coordinator refuses offsets for a group that has
+    members (UNKNOWN_MEMBER_ID, error 25). A group name that librdkafka would change is refused, unless
+    ``second_client`` is ``none``, because confluent-kafka, which reads the offsets back, would read another group.
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
-        return Check.refused("targets", f"group {some(both)} is source and target")
-    trimmed = [group for group in targets if group[:1] in _TRIMMED or "\0" in group]
+        return Check.refused(
+            "targets",
+            f"{named('group', both)} named as source and target: name another target, or pass --restore",
+        )
+    trimmed = [group for group in targets if is_trimmed(group)]
     if trimmed and options.second_client != "none":
         reason = (
-            f"{some([ascii(group) for group in trimmed])}: white space at a name's beginning, or a NUL in it: the "
-            "second client would look at another group; choose another name"
+            f"{named('group name', [ascii(group) for group in trimmed])} with white space at the start or with a NUL, "
+            "which confluent-kafka can't read back: choose another name, or pass --second-client none"
         )
         return Check.refused("targets", reason)
     described = [survey.groups[group] for group in targets]
     live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
     if live:
-        reason = f"{some(live, most=3)}; stop its members: offsets are written to groups without members only"
+        reason = f"{some(live, most=3)}; stop these members: brokers accept offsets only for groups without members"
         return Check.refused("targets", reason)
     new = [group.group for group in described if not group.exists]
-    reason = f"{some(new)} will be created: check the spelling" if new else f"{some(targets)} Empty"
+    reason = f"{some(new)} will be created: check the spelling" if new else f"no members in {some(targets)}"
     return Check.passed("targets", reason)
+
+
+def is_trimmed(group: str) -> bool:
+    """Return whether librdkafka would change a group's name, so that confluent-kafka would read another group.
+
+    That is a name with white space at its start, or with a NUL.
+    """
+    return group[:1] in _TRIMMED or "\0" in group
+
+
+def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
+    """Return a check if the second client can't log in: ``required`` is refused, otherwise it is a warning."""
+    lacks, name = survey.cluster_facts.second_client_lacks, "second client"
+    if not lacks or options.second_client == "none":
+        return ()
+    if options.second_client == "required":
+        return (Check.refused(name, f"{lacks}, so it can't read back: pass --second-client none"),)
+    return (Check.warned(name, f"{lacks}: kafka-python alone reads back"),)
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
@@ -57,16 +79,17 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
             continue
         ours = after is not None and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
         if not ours and (after is None or before.offset != after.offset):
-            instead = f"not {after.offset}" if after else "and is left there"
+            instead = f"not {after.offset}" if after else "and stays there"
             differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)
         return Check.passed(
-            "existing offsets", f"{counted(same, 'partition')} as wanted already" if same else "the targets have none"
+            "existing offsets",
+            f"{counted(same, 'partition')} with the planned offset already" if same else "none in the target groups",
         )
-    found = f"{counted(len(differing), 'partition')} with another offset: {some(differing, most=3)}"
+    found = f"{counted(len(differing), 'partition')} with another committed offset: {some(differing, most=3)}"
     if options.on_existing == "refuse":
-        advice = "--on-existing forward moves them forward only, --on-existing overwrite replaces them"
+        advice = "pass --on-existing forward to raise offsets only, or --on-existing overwrite to replace them"
         return Check.refused("existing offsets", f"{found}; {advice}")
-    execution = "moved forward only" if options.on_existing == "forward" else "overwritten"
+    execution = "raised only" if options.on_existing == "forward" else "overwritten"
     return Check.warned("existing offsets", f"{found}; {execution}")

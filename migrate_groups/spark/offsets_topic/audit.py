@@ -23,9 +23,7 @@ A commit shows how far a group has got, not where it started. So a consumer that
 detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if the
 committed offset was deleted in between.
 
-The evidence of a partition of the log is whole if every offset from the fence to the end is there, as a record or as a
-control record (transaction marker), if every record can be decoded, and if no open transaction holds offsets back.
-Missing offsets were compacted away or have expired, so they may have held commits.
+`evidence` says when the evidence about a group is whole.
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
+from migrate_groups.spark.reconciliation.snapshots import with_rows
 
 HANDED_OVER = StructType(
     [
@@ -61,17 +60,6 @@ GROUPS = StructType(
 )
 """The groups to judge, the offsets topic's partition for each, and the offset in it from which its records count."""
 
-RANGES = StructType(
-    [
-        StructField("log_partition", IntegerType(), nullable=False),
-        StructField("start_offset", LongType(), nullable=False),
-        StructField("end_offset", LongType(), nullable=False),
-        StructField("held_back", LongType(), nullable=False),
-    ]
-)
-"""The range of offsets (end exclusive) that was copied to files of each partition of the offsets topic. held_back: how
-many offsets after the range could not be read, because a transaction is open."""
-
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
     "missing",
@@ -90,30 +78,13 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 _KEYS = ["group", "topic", "partition"]
 
 
-def evidence(raw: DataFrame, log: DataFrame, ranges: DataFrame) -> DataFrame:
-    """Return one row for each partition of the log (`RANGES`), which counts its offsets by kind of record.
-
-    raw: the log (columns of `offsets_log.RAW`); log: the same, decoded. Columns: those of `RANGES`, records, control,
-    aborted, missing (offsets that are not in the log), malformed (records that can't be decoded), whole (no offset is
-    missing, malformed or held back).
-    """
-    kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
-    found = raw.groupBy("log_partition").agg(*kinds)
-    malformed = log.where(F.col("problem").isNotNull()).groupBy("log_partition").agg(F.count("*").alias("malformed"))
-    joined = ranges.join(found, "log_partition", "left").join(malformed, "log_partition", "left")
-    counted = joined.fillna(0, [*_KINDS.values(), "malformed"])
-    there = sum((F.col(name) for name in _KINDS.values()), start=F.lit(0))
-    missing = F.col("end_offset") - F.col("start_offset") - there
-    whole = (missing == 0) & (F.col("malformed") == 0) & (F.col("held_back") == 0)
-    return counted.withColumn("missing", missing).withColumn("whole", whole)
-
-
-_KINDS = {"record": "records", "control": "control", "aborted": "aborted"}
-
-
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the decoded records of these groups (`GROUPS`), each from the group's fence on."""
-    return log.join(F.broadcast(groups), ["group", "log_partition"]).where(F.col("log_offset") >= F.col("fence"))
+    """Return the records of these groups (`GROUPS`), each from the group's fence on, and all that can't be decoded.
+
+    log: a decoded log. A record that can't be decoded has a problem, and counts for `evidence` only.
+    """
+    fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
+    return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
@@ -126,7 +97,7 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     moved = handed_over.select(F.col("source_group").alias("group"), "topic", "partition", "stopped_at").dropDuplicates(
         _KEYS
     )
-    commits = _commits(log).join(moved, _KEYS).where(~F.col("tombstone"))
+    commits = log.where(_is_commit() & ~F.col("tombstone")).join(moved, _KEYS)
     return commits.select(
         *_KEYS,
         "log_partition",
@@ -140,40 +111,69 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """Return every deletion of a source or target group's offset for a handed-over partition, and of a group itself.
 
-    A deletion does not show whether it was requested or the offset expired. Columns: group, topic and partition (null:
-    the record of the group itself), log_partition, log_offset, log_time.
+    A change of an Empty group's protocol is not a deletion (`group_deletions`). A deletion does not show whether it
+    was requested or the offset expired. Columns: group, topic and partition (null: the record of the group itself),
+    log_partition, log_offset, log_time.
     """
     sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
     keys = sides[0].union(sides[1]).distinct()
     columns = [*_KEYS, "log_partition", "log_offset", "log_time"]
-    offsets = _commits(log).where("tombstone").join(keys, _KEYS, "left_semi").select(*columns)
-    groups = log.where(F.col("kind").isin(*GROUP_RECORDS) & F.col("tombstone")).select(*columns)
-    return offsets.union(groups)
+    offsets = log.where(_is_commit() & F.col("tombstone")).join(keys, _KEYS, "left_semi").select(*columns)
+    return offsets.union(group_deletions(log).select(*columns))
 
 
-def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
+def group_deletions(log: DataFrame) -> DataFrame:
+    """Return the records of the log (the result of `of_groups`) that delete a group.
+
+    An Empty group that changes its protocol (KIP-848) is not deleted and keeps its commits, although its record is
+    deleted, too: its record of the other protocol's kind follows with the same time, because the coordinator writes
+    both at once. A group that is deleted, and created later with the other protocol, has lost its commits.
+    """
+    order = Window.partitionBy("group").orderBy("log_offset")
+    becomes_other = (
+        (F.lead("kind").over(order) != F.col("kind"))
+        & ~F.lead("tombstone").over(order)
+        & (F.lead("log_time").over(order) == F.col("log_time"))
+    )
+    records = log.where(_is_group_record())
+    changes = records.withColumn("changes", F.coalesce(becomes_other, F.lit(False)))
+    return changes.where(F.col("tombstone") & ~F.col("changes")).drop("changes")
+
+
+def by_group(log: DataFrame) -> DataFrame:
+    """Return one row for each group of the log (the result of `of_groups`), which counts its records.
+
+    Columns: group, commits, deletions (deleted or expired offsets), group_tombstones (tombstones of the group's own
+    records; `group_deletions` finds those that delete it).
+    """
+    is_commit, tombstone = _is_commit(), F.col("tombstone")
+    return log.groupBy("group").agg(
+        F.count_if(is_commit & ~tombstone).alias("commits"),
+        F.count_if(is_commit & tombstone).alias("deletions"),
+        F.count_if(_is_group_record() & tombstone).alias("group_tombstones"),
+    )
+
+
+def hand_over(log: DataFrame, handed_over: DataFrame, late: DataFrame, reasons: DataFrame) -> DataFrame:
     """Return one row for each partition that was handed over, and each other one that a target group committed for.
 
-    log: the result of `of_groups`; handed_over: `HANDED_OVER`; groups: `GROUPS`; found: the result of `evidence`.
+    log: the result of `of_groups`; handed_over: `HANDED_OVER`; late: the result of `late_commits`; reasons:
+    `evidence.REASONS`.
     Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
     new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
     committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
     group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
     """
-    whole = _whole_by_group(log, groups, found)
-    late = late_commits(log, handed_over).groupBy(*_KEYS).agg(F.count("*").alias("late_commits"))
-    old = late.withColumnRenamed("group", "source_group")
-    new_groups = handed_over.select("group").distinct()
-    chains = _chains(_commits(log).join(new_groups, "group", "left_semi"), handed_over)
+    of_source = ["source_group", "topic", "partition"]
+    late = late.withColumnRenamed("group", "source_group").groupBy(*of_source).agg(F.count("*").alias("late_commits"))
     sides = (
-        handed_over.join(chains, _KEYS, "full")
-        .withColumn("committed", F.when(F.col("records").isNull(), F.col("before")).otherwise(F.col("committed")))
-        .join(old, ["source_group", "topic", "partition"], "left")
-        .join(_prefixed(whole, "source_group", "old"), "source_group", "left")
-        .join(_prefixed(whole, "group", "new"), "group", "left")
-        .fillna(0, ["late_commits", "commits", "rewinds", "deletions", "resumed"])
+        _chains(log, handed_over)
+        .join(late, of_source, "left")
+        .join(_prefixed(reasons, "source_group", "old"), "source_group", "left")
+        .join(_prefixed(reasons, "group", "new"), "group", "left")
+        .fillna(0, ["late_commits"])
     )
-    reasons = F.array(F.col("old_reason"), F.col("new_reason"), _resumed())
+    told = F.array(F.col("old_reason"), F.col("new_reason"), _resumed())
     return sides.select(
         "source_group",
         *_KEYS,
@@ -188,85 +188,68 @@ def hand_over(log: DataFrame, handed_over: DataFrame, groups: DataFrame, found: 
         "commits",
         "rewinds",
         "deletions",
-        F.nullif(F.concat_ws("; ", F.array_distinct(F.array_compact(reasons))), F.lit("")).alias("reason"),
+        F.nullif(F.concat_ws("; ", F.array_distinct(F.array_compact(told))), F.lit("")).alias("reason"),
     )
 
 
-def _commits(log: DataFrame) -> DataFrame:
-    return log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
+def _is_commit() -> Column:
+    return (F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull()
 
 
-def _whole_by_group(log: DataFrame, groups: DataFrame, found: DataFrame) -> DataFrame:
-    """Return why the evidence about each group is not whole (``reason``; null: it is whole).
-
-    The evidence about a deleted group is not whole, because its commits are compacted away, and only the deletion is
-    sure to stay. But an Empty group that changes its protocol (KIP-848) keeps its commits: in the log its record is
-    deleted, too, and its record of the other protocol's kind follows at once.
-    """
-    order = Window.partitionBy("group").orderBy("log_offset")
-    exists = log.where(F.col("kind").isin(*GROUP_RECORDS)).select(
-        "group",
-        "tombstone",
-        (F.lead("kind").over(order) != F.col("kind")).alias("other"),
-        F.lead("tombstone").over(order).alias("gone"),
-    )
-    changes = F.coalesce(F.col("other") & ~F.col("gone"), F.lit(False))
-    deleted = exists.groupBy("group").agg(F.bool_or(F.col("tombstone") & ~changes).alias("deleted"))
-    place = F.col("log_partition")
-    reasons = F.concat_ws(
-        "; ",
-        F.when(
-            F.col("missing") > 0, F.format_string("partition %d of the log lacks %d of its offsets", place, "missing")
-        ),
-        F.when(F.col("missing") < 0, F.format_string("partition %d of the log was landed wrongly", place)),
-        F.when(F.col("malformed") > 0, F.format_string("%d of its records can't be decoded", "malformed")),
-        F.when(
-            F.col("held_back") > 0, F.format_string("%d of its offsets are held back by open transactions", "held_back")
-        ),
-        F.when(F.col("deleted"), F.format_string("group %s was deleted", "group")),
-    )
-    joined = groups.join(found, "log_partition").join(deleted, "group", "left")
-    return joined.select("group", F.nullif(reasons, F.lit("")).alias("reason"))
+def _is_group_record() -> Column:
+    return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
 
 
-def _prefixed(whole: DataFrame, group: str, side: str) -> DataFrame:
-    return whole.select(F.col("group").alias(group), F.col("reason").alias(f"{side}_reason"))
+def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
+    return reasons.select(F.col("group").alias(group), F.col("reason").alias(f"{side}_reason"))
 
 
-def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each group and partition: its first own commit, its last offset, and counts of its commits.
+def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
+    """Return one row for each partition of a target group: that of ``handed_over``, and what the group's commits show.
+
+    The columns that are added: first_own, in_place (the offset before it), first_own_time, committed (the last offset),
+    commits (the group's own), rewinds, deletions, resumed (own commits right after a deletion).
 
     A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
     from the offset before it. All later commits are the group's own.
     """
+    given = ["source_group", "stopped_at", "before", "written"]
+    targets = handed_over.select("group")
+    commits = log.where(_is_commit()).join(targets, "group", "left_semi")
+    # The offset before the write is a row before all commits, because a join would need more exchanges.
+    first = handed_over.withColumns(
+        {"log_offset": F.lit(-1).cast(LongType()), "offset": F.col("before"), "tombstone": F.lit(False)}
+    )
+    rows = with_rows(first, commits.select(*_KEYS, "log_offset", "log_time", "offset", "tombstone"))
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
-    previous = F.lag("offset").over(order)
-    reached = F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1))
-    first_row = F.row_number().over(order) == 1
-    rows = commits.join(handed_over.select(*_KEYS, F.col("before"), "ours"), _KEYS, "left").select(
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    is_commit, in_place = F.col("log_offset") >= 0, F.lag("offset").over(order)
+    is_other = (F.lag("log_offset").over(order) < 0) | ~in_place.eqNullSafe(F.col("offset"))
+    ours = F.array_contains(F.first("ours").over(so_far), F.col("offset"))
+    rows = rows.select(
+        *given,
         *_KEYS,
         "log_offset",
         "log_time",
         "offset",
         "tombstone",
-        F.when(first_row, F.col("before")).otherwise(previous).alias("in_place"),
-        F.coalesce(reached, F.col("before")).alias("reached"),
+        in_place.alias("in_place"),
+        F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1)).alias("reached"),
         F.lag("tombstone").over(order).alias("was_deleted"),
-        (F.array_contains("ours", F.col("offset")) & ~previous.eqNullSafe(F.col("offset"))).alias("maybe_ours"),
+        (~is_commit | (F.coalesce(ours, F.lit(False)) & is_other)).alias("maybe_ours"),
     )
     # The first commit that this migration can't have written, and all after it, are the group's own.
-    rows = rows.withColumn("ours", F.min(F.coalesce("maybe_ours", F.lit(False))).over(order))
-    own = ~F.col("tombstone") & ~F.col("ours")
-    rewind = own & (F.col("offset") < F.col("reached"))
-    first = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
+    rows = rows.withColumn("own", is_commit & ~F.col("tombstone") & ~F.min("maybe_ours").over(so_far))
+    own = F.col("own")
+    first_own = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
     return rows.groupBy(*_KEYS).agg(
-        first["offset"].alias("first_own"),
-        first["in_place"].alias("in_place"),
-        first["log_time"].alias("first_own_time"),
+        *(F.max(name).alias(name) for name in given),
+        first_own["offset"].alias("first_own"),
+        first_own["in_place"].alias("in_place"),
+        first_own["log_time"].alias("first_own_time"),
         F.max_by(F.struct("offset"), "log_offset")["offset"].alias("committed"),
-        F.count("*").alias("records"),
         F.count_if(own).alias("commits"),
-        F.count_if(rewind).alias("rewinds"),
+        F.count_if(own & (F.col("offset") < F.col("reached"))).alias("rewinds"),
         F.count_if("tombstone").alias("deletions"),
         F.count_if(own & F.col("was_deleted")).alias("resumed"),
     )
@@ -274,7 +257,9 @@ def _chains(commits: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 def _resumed() -> Column:
     """Return a sentence if the group committed after its offset was deleted or expired, else null."""
-    return F.when(F.col("resumed") > 0, "the offset was deleted or expired, and committed anew")
+    return F.when(
+        F.col("resumed") > 0, "the committed offset was deleted or expired, and the group has committed since"
+    )
 
 
 def _old_verdict() -> Column:

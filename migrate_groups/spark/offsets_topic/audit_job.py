@@ -10,11 +10,19 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic import audit
+from migrate_groups.spark.offsets_topic.evidence import REASONS, Evidence, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import decode
 
 MAX_ROWS = 1000
 """The largest number of rows in the summary and in each list of partitions, commits, deletions or records."""
+
+# What is kept of each record.
+_COLUMNS = (
+    *("log_partition", "log_offset", "log_time", "kind", "problem", "fence"),
+    *("group", "topic", "partition", "offset", "tombstone"),
+)
 
 
 class AuditedTopic(NamedTuple):
@@ -33,7 +41,13 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition with a problem, a rewind or the verdict ``undetermined``; its fields: see `audit.hand_over`."""
+    """A partition with a problem, a rewind or the verdict ``undetermined``.
+
+    stopped_at: the source group's committed offset at the hand-over, or else written. written: the offset that the
+    migration wrote for the target group. old, new: the verdict on the source group and on the target group. first_own:
+    the offset of the target group's first commit that the migration did not write. committed: its last committed
+    offset. reason: why the evidence leaves a doubt; None: it leaves none.
+    """
 
     source_group: str | None
     group: str
@@ -51,7 +65,11 @@ class Partition(NamedTuple):
 
 
 class LateCommit(NamedTuple):
-    """A commit of a source group after the hand-over; the fields are columns of `audit.late_commits`."""
+    """A commit of a source group after the hand-over.
+
+    beyond: this offset minus the source group's offset at the hand-over, which is the number of records that both
+    groups process; negative: this offset is lower.
+    """
 
     group: str
     topic: str
@@ -62,27 +80,12 @@ class LateCommit(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A deleted or expired offset or, if topic is None, the deletion of a group's own record (`audit.deletions`)."""
+    """The deletion or expiry of a committed offset or, if topic and partition are None, of the whole group."""
 
     group: str
     topic: str | None
     partition: int | None
     log_time: datetime
-
-
-class Evidence(NamedTuple):
-    """The number of offsets of each kind in one partition of the log; the fields are columns of `audit.evidence`."""
-
-    log_partition: int
-    start_offset: int
-    end_offset: int
-    records: int
-    control: int
-    aborted: int
-    missing: int
-    malformed: int
-    held_back: int
-    whole: bool
 
 
 class Malformed(NamedTuple):
@@ -126,70 +129,69 @@ def run_audit(
     """Judge a hand-over from the log of ``__consumer_offsets``.
 
     raw: the log (columns of `offsets_log.RAW`); it must return the same rows each time it is read. handed_over, groups,
-    ranges: rows with the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `audit.RANGES`.
+    ranges: rows with the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `evidence.RANGES`.
     """
-    asked = [*groups]
-    partitions = [*ranges]
+    asked, moved, partitions = [*groups], [*handed_over], [*ranges]
     raw = raw.where(F.col("log_partition").isin([each[0] for each in partitions]))
-    in_question = F.col("group").isin([group for group, *_ in asked]) | F.col("problem").isNotNull()
-    log = decode(raw).where(in_question).persist()
-    try:
-        given = spark.createDataFrame([*handed_over], audit.HANDED_OVER)
-        of = spark.createDataFrame(asked, audit.GROUPS)
-        found = audit.evidence(raw, log, spark.createDataFrame(partitions, audit.RANGES))
-        return _concluded(log, given, of, found)
-    finally:
-        log.unpersist()
+    log = audit.of_groups(decode(raw), local_table(spark, asked, audit.GROUPS)).select(*_COLUMNS)
+    # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
+    log = log.localCheckpoint(eager=False)
+    given = local_table(spark, moved, audit.HANDED_OVER)
+    found = evidence(raw, log, partitions)
+    counts = audit.by_group(log).collect()
+    deleted: set[str] = set()
+    if any(row.group_tombstones for row in counts):
+        deleted = {row.group for row in audit.group_deletions(log).select("group").distinct().collect()}
+    sources = {source for source, *_ in moved}
+    is_late = any(row.commits for row in counts if row.group in sources)
+    # An empty table takes the join with late commits out of the plan.
+    late = audit.late_commits(log if is_late else log.where(F.lit(False)), given)
+    doubts = local_table(spark, reasons(asked, found, deleted), REASONS)
+    proof = audit.hand_over(log, given, late, doubts).localCheckpoint(eager=False)
+    gone = audit.deletions(log, given) if any(row.deletions or row.group_tombstones for row in counts) else None
+    return _concluded(log, proof, late, gone, found)
 
 
-def _concluded(log: DataFrame, given: DataFrame, groups: DataFrame, found: DataFrame) -> Audit:
-    evidence = plain_rows(found.orderBy("log_partition"), Evidence)
-    # Made a local table, so that Spark does not compute it again: it has one row for each partition of the log.
-    found = log.sparkSession.createDataFrame(evidence, found.select(*Evidence._fields).schema)
-    records = audit.of_groups(log, groups)
-    proof = audit.hand_over(records, given, groups, found).persist()
-    try:
-        problem = F.col("old").isin(*audit.PROBLEMS) | F.col("new").isin(*audit.PROBLEMS) | (F.col("rewinds") > 0)
-        problem = F.coalesce(problem, F.lit(False))
-        unsure = ~problem & F.coalesce(
-            (F.col("old") == "undetermined") | (F.col("new") == "undetermined"), F.lit(False)
-        )
-        by = proof.groupBy("source_group", "group", "topic", "old", "new").agg(
-            F.count("*").alias("partitions"),
-            F.count_if(F.col("rewinds") > 0).alias("rewinds"),
-            F.count_if(problem).alias("problems"),
-            F.count_if(unsure).alias("undetermined"),
-        )
-        # Sorted in Python, because Spark runs one more job, for a sample, before it sorts.
-        counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
-        problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
-        old = _count(counts, "old", audit.OLD_VERDICTS)
-        in_order = ("log_time", "log_partition", "log_offset")
-        # A table is read only if the counts show that it has rows, because each read takes half a second or more.
-        doubtful = late = malformed = ()
-        if problems or undetermined:
-            named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
-            doubtful = plain_rows(named, Partition)
-        if old["late-commit"]:
-            late = plain_rows(audit.late_commits(records, given).orderBy(*in_order), LateCommit)
-        if any(each.malformed for each in evidence):
-            wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
-            malformed = plain_rows(wrong, Malformed)
-        return Audit(
-            old=old,
-            new=_count(counts, "new", audit.NEW_VERDICTS),
-            rewinds=sum(row.rewinds for row in counts),
-            summary=_summary(counts),
-            doubtful=doubtful,
-            late_commits=late,
-            deletions=plain_rows(audit.deletions(records, given).orderBy(*in_order), Deletion),
-            evidence=evidence,
-            malformed=malformed,
-            problems=problems,
-            undetermined=undetermined,
-        )
-    finally:
-        proof.unpersist()
+def _concluded(
+    log: DataFrame, proof: DataFrame, late: DataFrame, gone: DataFrame | None, found: tuple[Evidence, ...]
+) -> Audit:
+    problem = F.col("old").isin(*audit.PROBLEMS) | F.col("new").isin(*audit.PROBLEMS) | (F.col("rewinds") > 0)
+    problem = F.coalesce(problem, F.lit(False))
+    unsure = ~problem & F.coalesce((F.col("old") == "undetermined") | (F.col("new") == "undetermined"), F.lit(False))
+    by = proof.groupBy("source_group", "group", "topic", "old", "new").agg(
+        F.count("*").alias("partitions"),
+        F.count_if(F.col("rewinds") > 0).alias("rewinds"),
+        F.count_if(problem).alias("problems"),
+        F.count_if(unsure).alias("undetermined"),
+    )
+    # Sorted in Python, because Spark runs one more job, for a sample, before it sorts.
+    counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
+    problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
+    old = _count(counts, "old", audit.OLD_VERDICTS)
+    in_order = ("log_time", "log_partition", "log_offset")
+    # A table is read only if the counts show that it has rows, because each read takes half a second or more.
+    doubtful = late_rows = malformed = ()
+    if problems or undetermined:
+        named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
+        doubtful = plain_rows(named, Partition)
+    if old["late-commit"]:
+        late_rows = plain_rows(late.orderBy(*in_order), LateCommit)
+    if any(each.malformed for each in found):
+        wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
+        malformed = plain_rows(wrong, Malformed)
+    return Audit(
+        old=old,
+        new=_count(counts, "new", audit.NEW_VERDICTS),
+        rewinds=sum(row.rewinds for row in counts),
+        summary=_summary(counts),
+        doubtful=doubtful,
+        late_commits=late_rows,
+        deletions=() if gone is None else plain_rows(gone.orderBy(*in_order), Deletion),
+        evidence=found,
+        malformed=malformed,
+        problems=problems,
+        undetermined=undetermined,
+    )
 
 
 def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:

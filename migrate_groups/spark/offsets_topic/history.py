@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT
-from migrate_groups.spark.reconciliation.timeline import lag_timeline
+from migrate_groups.spark.reconciliation.timeline import over_time
 
 LOG_ENDS = StructType(
     [
@@ -75,17 +75,18 @@ def commits(log: DataFrame) -> DataFrame:
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
-    reached = F.max("log_time").over(order).alias("log_time")
-    before = F.lag("offset").over(order)
+    reached = F.max("log_time").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    before, after = F.lag("offset").over(order), F.lead("log_time").over(order)
     return found.select(
         *_KEYS,
         "log_partition",
         "log_offset",
-        reached,
+        reached.alias("log_time"),
         "offset",
         F.col("tombstone").alias("deleted"),
         F.coalesce(F.col("offset") < before, F.lit(False)).alias("rewind"),
-    ).withColumn("until", F.lead("log_time").over(order))
+        F.when(after.isNotNull(), F.greatest(reached, after)).alias("until"),
+    )
 
 
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
@@ -98,7 +99,7 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
     shows none).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
-    lag = lag_timeline(rows, rows.where(F.lit(False))).drop("source_group")
+    lag = over_time(rows).drop("source_group")
     executions = (
         made.groupBy("group", "topic", moments.at(moments.number(F.col("log_time"))).alias("taken_at"))
         .agg(
@@ -116,19 +117,27 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
     """Return one row for each group, with totals over all moments.
 
-    made, timeline, evidence: the results of `commits`, `history` and `audit.evidence`. Columns: group, topics,
+    made, timeline: the results of `commits` and `history`; evidence: log_partition and missing of
+    `evidence.Evidence`. Columns: group, topics,
     partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment),
     log_partition, missing (offsets that are not in that partition of the log).
     """
     time = F.when(~F.col("deleted"), F.col("log_time"))
-    executions = made.groupBy("group", "log_partition").agg(
-        F.count_distinct("topic").alias("topics"),
-        F.count_distinct("topic", "partition").alias("partitions"),
+    counts = ("commits", "rewinds", "deletions")
+    # Counted by partition first, so that few rows are left to count distinct topics of.
+    partitions = made.groupBy("log_partition", *_KEYS).agg(
         F.count_if(~F.col("deleted")).alias("commits"),
         F.count_if("rewind").alias("rewinds"),
         F.count_if("deleted").alias("deletions"),
         F.min(time).alias("first_commit_at"),
         F.max(time).alias("last_commit_at"),
+    )
+    executions = partitions.groupBy("group", "log_partition").agg(
+        F.count_distinct("topic").alias("topics"),
+        F.count("*").alias("partitions"),
+        *(F.sum(name).alias(name) for name in counts),
+        F.min("first_commit_at").alias("first_commit_at"),
+        F.max("last_commit_at").alias("last_commit_at"),
     )
     whole = timeline.groupBy("group", "taken_at").agg(F.try_sum("lag").alias("lag"))
     lag = whole.groupBy("group").agg(F.max("lag").alias("most_lag"), F.max_by("lag", "taken_at").alias("last_lag"))

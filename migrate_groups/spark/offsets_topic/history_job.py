@@ -10,18 +10,27 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.spark.offsets_topic import audit
-from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, Evidence, plain_rows
+from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
+from migrate_groups.spark.offsets_topic.evidence import Evidence, evidence
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
-from migrate_groups.spark.offsets_topic.members import members
-from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, landed_log
+from migrate_groups.spark.offsets_topic.members import MEMBERS, members
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, in_place, landed_log
 from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
 """The largest number of moments of a history, limited because the brokers are asked for log ends once for each."""
+
+# What is kept of each record.
+_COLUMNS = (
+    *("log_partition", "log_offset", "log_time", "type", "kind", "problem", "value"),
+    *("group", "member", "topic", "partition", "offset", "tombstone"),
+)
+_MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 """A function that writes the log end offset of these partitions at these moments as Parquet, and returns the path."""
@@ -30,7 +39,7 @@ LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 class LandedFiles(NamedTuple):
     """A landed log, which is a copy of the offsets topic's log in a folder of Parquet files (`offsets_log.RAW`).
 
-    ranges: the offsets that were copied of each partition, as rows of `audit.RANGES`.
+    ranges: the offsets that were copied of each partition, as rows of `evidence.RANGES`.
     """
 
     folder: str
@@ -39,7 +48,12 @@ class LandedFiles(NamedTuple):
 
 
 class GroupHistory(NamedTuple):
-    """One group; its fields: see `history.by_group`. Lag is the sum over all partitions; None if no lag is known."""
+    """The totals of one group.
+
+    most_lag, last_lag: the highest and the last lag, each the sum over all partitions; None if no lag is known.
+    missing: how many offsets the group's partition of ``__consumer_offsets`` lacks, because their records were
+    compacted away or have expired.
+    """
 
     group: str
     topics: int
@@ -98,51 +112,45 @@ def run_history(
     """
     raw = landed_log(spark, log.folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
-    wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
-    records = decode(raw).where(wanted).persist()
-    made = commits(records).persist()
-    try:
-        evidence = audit.evidence(raw, records, spark.createDataFrame([*log.ranges], audit.RANGES)).orderBy(
-            "log_partition"
+    wanted = (F.col("kind") == OFFSET_COMMIT) | F.col("type").isin(*MEMBERS)
+    # Checkpoints and not caches, because Spark compares each later plan with that of every cached table.
+    records = decode(raw).where(in_place((wanted & of_groups) | F.col("problem").isNotNull())).select(*_COLUMNS)
+    records = records.localCheckpoint(eager=False)
+    proof = evidence(raw, records, log.ranges)
+    made = commits(records).localCheckpoint(eager=False)
+    committed = made.groupBy("topic", "partition").agg(F.unix_micros(F.min("log_time")).alias("earliest")).collect()
+    if not committed:
+        raise Undetermined(
+            "the log has no commit of these groups: they have not committed, or their commits are "
+            "compacted away; check --group"
         )
-        proof: tuple[Evidence, ...] = plain_rows(evidence, Evidence)
-        earliest = made.agg(F.unix_micros(F.min("log_time"))).collect()[0][0]
-        if earliest is None:
-            raise Undetermined("the log has no commit of these groups: none was made, or all are expired and compacted")
-        asked = _moments(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=earliest), every, now)
-        partitions = [
-            (row["topic"], row["partition"]) for row in made.select("topic", "partition").distinct().collect()
-        ]
-        ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
-        who = members(raw).where(of_groups)
-        table = (
-            history(made, ends, who, asked, log.cluster_id)
-            .coalesce(1)
-            .sortWithinPartitions("group", "topic", "taken_at")
-        )
-        table.write.parquet(written_path(str(out)))
-        table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
-        found = by_group(made, table, spark.createDataFrame(proof, evidence.select(*Evidence._fields).schema))
-        shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
-        return History(
-            groups=shown,
-            found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
-            first=asked.first,
-            last=asked.last,
-            timeline=moments(table),
-            evidence=proof,
-        )
-    finally:
-        made.unpersist()
-        records.unpersist()
+    earliest = timedelta(microseconds=min(row["earliest"] for row in committed))
+    asked = _moments(datetime(1970, 1, 1, tzinfo=UTC) + earliest, every, now)
+    partitions = [(row["topic"], row["partition"]) for row in committed]
+    ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
+    table = history(made, ends, members(records), asked, log.cluster_id)
+    table = table.coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
+    table.write.parquet(written_path(str(out)))
+    table = spark.read.schema(table.schema).parquet(spark_path(str(out)))
+    missing = local_table(spark, ((each.log_partition, each.missing) for each in proof), _MISSING)
+    found = by_group(made, table, missing)
+    shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
+    return History(
+        groups=shown,
+        found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
+        first=asked.first,
+        last=asked.last,
+        timeline=moments(table),
+        evidence=proof,
+    )
 
 
 def _moments(earliest: datetime, every: timedelta, now: datetime) -> Moments:
     asked = Moments.between(earliest, every, max(now, earliest))
     if len(asked) > MAX_MOMENTS:
         raise UsageError(
-            f"the log goes back to {earliest:%Y-%m-%d %H:%M} UTC: that is {len(asked):,} moments, "
-            f"and {MAX_MOMENTS:,} are the most; pass a longer --every"
+            f"the history since {earliest:%Y-%m-%d %H:%M} UTC has {len(asked):,} moments, more than {MAX_MOMENTS:,}: "
+            "pass a longer --every"
         )
     return asked
 

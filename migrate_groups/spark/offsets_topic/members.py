@@ -1,7 +1,7 @@
 """Find the members of groups in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
 A commit does not say which member made it. But each rebalance of a classic group writes a record with all its members
-(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.1 write), and each member of a KIP-848 group has a
+(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.3 write), and each member of a KIP-848 group has a
 separate record (``ConsumerGroupMemberMetadataValue.json``). Other records name no client.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.offsets_log import decode, fold, text, unsigned
+from migrate_groups.spark.offsets_topic.offsets_log import fold, text, unsigned
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -21,17 +21,18 @@ _FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
 _LEAST_BYTES = 18
 
 
-def members(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of the log (columns of `offsets_log.RAW`) that lists a group's members.
+MEMBERS = (_CLASSIC, _KIP_848)
+"""The types of the records that list members."""
+
+
+def members(log: DataFrame) -> DataFrame:
+    """Return one row for each record of a decoded log (`offsets_log.decode`) that lists a group's members.
 
     Columns: group, log_partition, log_offset, log_time, until (when the next record replaced it; null: it is the last),
     clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record can't be
     read).
     """
-    types = [f"{number:04X}" for number in (_CLASSIC, _KIP_848)]
-    said = raw.where((F.col("kind") == "record") & F.hex(F.substring("key", 1, 2)).isin(*types))
-    values = said.select("log_partition", "log_offset", "value")
-    rows = decode(said).where(F.col("problem").isNull()).join(values, ["log_partition", "log_offset"])
+    rows = _with_places(log.where(F.col("type").isin(*MEMBERS) & F.col("problem").isNull()))
     record = Window.partitionBy("log_partition", "type", "group", "member").orderBy("log_offset")
     nobody = F.array().cast("array<string>")
     clients = F.when(F.col("tombstone"), nobody).when(F.col("type") == _CLASSIC, _of_classic()).otherwise(_of_kip_848())
@@ -39,14 +40,33 @@ def members(raw: DataFrame) -> DataFrame:
     return rows.select(*place, F.lead("log_time").over(record).alias("until"), clients.alias("clients"))
 
 
+def _with_places(rows: DataFrame) -> DataFrame:
+    """Return the rows with the value's version and the places in it that `_of_classic` and `_of_kip_848` read.
+
+    A place depends on the one before it. Each is a column, because nested expressions would double with each place.
+    """
+    version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
+    rows = rows.withColumns(
+        {
+            "_version": F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2)),
+            "_classic": _after_string(F.lit(3)) + 4,  # skips the version, the protocol type and the generation
+            "_kip_848": _after_short(F.lit(3)),  # skips the version and the group instance id
+        }
+    )
+    rows = rows.withColumns({"_classic": _after_string(classic), "_kip_848": _after_short(kip_848)})  # protocol; rack
+    rows = rows.withColumns(
+        {
+            "_classic": F.when(version.isin(*_VERSIONS), _after_string(classic) + F.when(version >= 2, 8).otherwise(0)),
+            "_host": _after_short(kip_848),
+        }
+    )
+    return rows.withColumn("_members", _number(classic, 4))
+
+
 def _of_classic() -> Column:
-    version = F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2))
-    at = _after_string(F.lit(3)) + 4  # skips the protocol type and the generation
-    at = _after_string(_after_string(at))  # skips the protocol and the leader
-    at = at + F.when(version >= 2, 8).otherwise(0)
-    start = F.when(version.isin(*_VERSIONS), at)
-    count = F.greatest(F.least(_number(start, 4), F.octet_length("value") / _LEAST_BYTES).cast("int"), F.lit(-1))
-    steps = F.when(_number(start, 4).isNotNull(), count * _FIELDS)
+    version, start, members = F.col("_version"), F.col("_classic"), F.col("_members")
+    count = F.greatest(F.least(members, F.octet_length("value") / _LEAST_BYTES).cast("int"), F.lit(-1))
+    steps = F.when(members.isNotNull(), count * _FIELDS)
     begun = F.struct((start + 4).cast("int").alias("at"), F.array().cast("array<string>").alias("texts"))
 
     def step(state: Column, number: Column) -> Column:
@@ -71,17 +91,19 @@ def _of_classic() -> Column:
 
 
 def _of_kip_848() -> Column:
-    at = F.lit(3)  # skips the version
-    for _ in range(2):  # skips the group instance id and the rack
-        at = at + F.greatest(_number(at, 1), F.lit(1))
-    host = at + F.greatest(_number(at, 1), F.lit(1))
-    named = F.concat(*(text("value", place + 1, _number(place, 1) - 1) for place in (at, host)))
-    return F.when(_number(F.lit(1), 2) == 0, F.when(named.isNotNull(), F.array(named)))
+    places = F.col("_kip_848"), F.col("_host")
+    named = F.concat(*(text("value", place + 1, _number(place, 1) - 1) for place in places))
+    return F.when(F.col("_version") == 0, F.when(named.isNotNull(), F.array(named)))
 
 
 def _after_string(at: Column) -> Column:
     """Return the position after a string, whose length takes two bytes and is -1 for null."""
     return at + 2 + F.greatest(_number(at, 2), F.lit(0))
+
+
+def _after_short(at: Column) -> Column:
+    """Return the position after a string of a flexible version, of less than 127 bytes; its length takes one byte."""
+    return at + F.greatest(_number(at, 1), F.lit(1))
 
 
 def _number(at: Column, size: int) -> Column:

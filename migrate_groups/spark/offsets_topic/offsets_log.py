@@ -2,7 +2,7 @@
 
 A key begins with a two-byte number, the kind of the record (`KINDS`), followed by the group's name. The key of a
 committed offset continues with topic and partition. A value begins with its version. Source: the message definitions of
-Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.1).
+Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.3).
 
 No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
 ``conv``. They get their sign from its negative base (-10) or from `fold`, because a cast that overflows fails the job
@@ -35,8 +35,9 @@ RAW = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""A landed log: a record's partition and offset in the offsets topic, when it was written, its kind (``record``,
-``control`` or ``aborted``), and the bytes of its key and value."""
+"""The columns of a landed log, which is a copy of the offsets topic's log in files: a record's partition and offset in
+the offsets topic, when it was written, its kind (``record``, ``control`` or ``aborted``), and the bytes of its key and
+value."""
 
 KINDS = {
     0: "offset-commit",
@@ -76,17 +77,17 @@ _LAST_MILLISECOND = 253_402_300_799_999
 
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
-    """Return the landed log in a folder of Parquet files with the columns of `RAW`."""
+    """Return the copied log of the offsets topic from a folder of Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
 def decode(raw: DataFrame) -> DataFrame:
-    """Return the records of a landed log (columns of `RAW`), one row each, without control records and aborted records.
+    """Return the decoded records of a copied log (columns of `RAW`), without control records and aborted records.
 
     Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (the member id
     or the regular expression, if the key has one), tombstone (the record is a deletion), problem (why it can't be
-    decoded; null: it can). For committed offsets: topic, partition, version (of the value), offset, leader_epoch (null:
-    none), metadata, commit_time, expire_time.
+    decoded; null: it can), value (null for committed offsets). For committed offsets: topic, partition, version (of the
+    value), offset, leader_epoch (null: none), metadata, commit_time, expire_time.
     """
     place = ("log_partition", "log_offset", "log_time")
     rows = raw.where(F.col("kind") == "record").select(
@@ -150,7 +151,16 @@ def decode(raw: DataFrame) -> DataFrame:
         F.when(valued, _time("_committed")).alias("commit_time"),
         F.when(valued, _time("_expires")).alias("expire_time"),
         "problem",
+        F.when(~commit, F.col("value")).alias("value"),
     )
+
+
+def in_place(condition: Column) -> Column:
+    """Return the same condition, which Spark evaluates after `decode`.
+
+    Spark would move it before, and so decode each record twice. It does not move a nondeterministic condition.
+    """
+    return F.when(condition, F.monotonically_increasing_id() >= 0)
 
 
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
@@ -178,7 +188,7 @@ def _key_problem() -> Column:
     expected = 4 + group + F.when(two, 2 + second).otherwise(0) + F.when(commit, 4).otherwise(0)
     return (
         F.when(F.col("key").isNull(), "no key")
-        .when(size < 2, "a key of one byte or none")
+        .when(size < 2, "a key of less than 2 bytes")
         .when(size < 4, "a key that is cut short")
         .when(~F.col("type").isin(*KINDS), F.lit(None))
         .when((group < 0) | (two & (F.coalesce(second, F.lit(-1)) < 0)), "a key that is cut short")
@@ -193,7 +203,7 @@ def _value_problem() -> Column:
     end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
     tail = F.when(version == 1, 8).otherwise(0)
     return F.when(F.col("_commit") & F.col("value").isNotNull(), (
-        F.when(size < 2, "a value of one byte or none")
+        F.when(size < 2, "a value of less than 2 bytes")
         .when(~version.isin(*_COMMIT_VERSIONS), "a value of an unknown version")
         .when(size < 20, "a value that is cut short")
         .when(F.col("_metadata_size").isNull(), "metadata that is too long")

@@ -9,9 +9,10 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.text import counted
 
 _SIDES = ("before", "after")
-_FOLLOW = "to follow a split, pass --spec split.toml or the split file as BEFORE"
+_FOLLOW = "after a split, pass the spec with --spec, or the output of the command split as BEFORE"
 
 
 class Alignment(NamedTuple):
@@ -39,18 +40,18 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
     """
     look = _look(asked, after)
     if not look["before_rows"]:
-        raise InvalidInput("nothing to compare: BEFORE has no rows, or none that the split names")
+        raise InvalidInput("BEFORE has no rows, or no rows for the split: take a snapshot of the source group")
     if not look["after_rows"]:
-        raise InvalidInput("AFTER has no rows: take a snapshot of the groups that were handed over to")
+        raise InvalidInput("AFTER has no rows: take a snapshot of the new groups")
     if look["groupless"]:
-        raise InvalidInput("a row has no group, so nobody can tell where its offset belongs: add a group column")
+        raise InvalidInput("a row has no group, so its offset can't be compared: add a group column")
     cluster_id = _missing_cluster(look)
     if not look["shared"]:
         example = look["before_only_example"]
         raise InvalidInput(
-            f"AFTER has no group that is expected, such as {example!r}: take a snapshot of the new groups"
+            f"AFTER has none of the new groups, such as {example!r}: take a snapshot of them"
             if look["handed_over"]
-            else f"no group of AFTER is expected from BEFORE: {_FOLLOW}"
+            else f"BEFORE and AFTER have no group in common: {_FOLLOW}"
         )
     _require_order(look["before_at"], look["after_at"])
     return Alignment(cluster_id, _hints(look), look["most_moments"] > 2)
@@ -118,11 +119,14 @@ def _latest() -> list[Column]:
 
 
 def _require_order(before: int | None, after: int | None) -> None:
-    """Raise `InvalidInput` if the last moment of AFTER, in microseconds since 1970, is before that of BEFORE."""
+    """Raise `InvalidInput` if the latest ``taken_at`` of AFTER is before that of BEFORE.
+
+    before, after: in microseconds since 1970; None: no row has a time, and nothing is checked.
+    """
     if before is not None and after is not None and after < before:
         raise InvalidInput(
-            f"AFTER, which was taken at {_moment(after)}, is older than BEFORE, at {_moment(before)}: name them the "
-            "other way round, or take a snapshot of the new groups now"
+            f"AFTER, taken at {_moment(after)}, is older than BEFORE, taken at {_moment(before)}: swap them, or take a "
+            "snapshot of the new groups now"
         )
 
 
@@ -138,11 +142,14 @@ def _missing_cluster(look: Row) -> str:
     before, after = set(look["before_clusters"]), set(look["after_clusters"])
     if before and after and not before & after:
         raise InvalidInput(
-            f"different clusters: BEFORE is of {', '.join(sorted(before))}, AFTER of {', '.join(sorted(after))}"
+            f"BEFORE is of cluster {', '.join(sorted(before))}, AFTER of {', '.join(sorted(after))}: pass snapshots of "
+            "one cluster"
         )
     known = before | after
     if look["clusterless"] and len(known) > 1:
-        raise InvalidInput(f"a row has no cluster_id and there are several clusters ({', '.join(sorted(known))})")
+        raise InvalidInput(
+            f"a row has no cluster_id, and the other rows are of several clusters ({', '.join(sorted(known))}): add it"
+        )
     return min(known, default="")
 
 
@@ -150,9 +157,11 @@ def _hints(look: Row) -> tuple[str, ...]:
     hints = []
     if look["before_only"]:
         hints.append(
-            f"AFTER has no rows of {look['before_only']} expected group(s), such as {look['before_only_example']!r}"
+            f"AFTER has no rows of {counted(look['before_only'], 'expected group')}, such as "
+            f"{look['before_only_example']!r}: take a snapshot with all new groups"
         )
     if look["after_only"]:
-        hint = f"{look['after_only']} group(s) of AFTER, such as {look['after_only_example']!r}, were not asked about"
-        hints.append(hint if look["handed_over"] else f"{hint}: {_FOLLOW}")
+        groups = counted(look["after_only"], "group")
+        hint = f"not compared: {groups} of AFTER, such as {look['after_only_example']!r}, without rows in BEFORE"
+        hints.append(hint if look["handed_over"] else f"{hint}; {_FOLLOW}")
     return tuple(hints)

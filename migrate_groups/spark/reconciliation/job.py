@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.listing import literal
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.reconciliation.comparable import align
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.mapping import SplitMapping, expected, spec_mapping, split_mapping
@@ -35,6 +36,7 @@ from migrate_groups.spark.reconciliation.snapshots import (
 )
 from migrate_groups.spark.reconciliation.timeline import lag_timeline
 from migrate_groups.spark.session import submitted_session
+from migrate_groups.text import counted
 
 
 def run_reconcile(
@@ -82,12 +84,12 @@ def run_reconcile(
             checked = rows = right(before), right(after)
         mapping = _mapping(checked[0], split)
         to_start = [*planned]
-        found = _reconcile(checked, rows, mapping, spark.createDataFrame(to_start, PLANNED) if to_start else None, out)
+        found = _reconcile(checked, rows, mapping, local_table(spark, to_start, PLANNED) if to_start else None, out)
     if not any(aside):
         return found
     hint = (
-        f"{sum(aside)} row(s) that can't be right were set aside in {quarantine} (BEFORE {aside[0]}, "
-        f"AFTER {aside[1]}): the verdict is of the rest and says nothing of them"
+        f"set aside in {quarantine}: {counted(sum(aside), 'invalid row')} (BEFORE {aside[0]}, AFTER {aside[1]}); "
+        "the verdict is about the other rows only"
     )
     return replace(found, hints=(hint, *found.hints), quarantined=sum(aside))
 
@@ -148,11 +150,11 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
     parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")
     parser.add_argument("after", metavar="AFTER", help="the same, of the new groups")
-    parser.add_argument("--before", metavar="PATH", action="append", default=[], dest="more_before", help="one more")
-    parser.add_argument("--after", metavar="PATH", action="append", default=[], dest="more_after", help="one more")
-    parser.add_argument("--split", metavar="FILE", help="a file that split wrote, if BEFORE is not one")
-    parser.add_argument("-o", "--out", metavar="FOLDER", help="where the tables go; must not exist")
-    parser.add_argument("--quarantine", metavar="FOLDER", help="where rows go that can't be right; must not exist")
+    parser.add_argument("--before", metavar="PATH", action="append", default=[], dest="more_before", help="also BEFORE")
+    parser.add_argument("--after", metavar="PATH", action="append", default=[], dest="more_after", help="also AFTER")
+    parser.add_argument("--split", metavar="FILE", help="the output of the command split, if it is not BEFORE")
+    parser.add_argument("-o", "--out", metavar="FOLDER", help="a new folder for the tables")
+    parser.add_argument("--quarantine", metavar="FOLDER", help="a new folder for invalid rows")
     options = parser.parse_args(arguments)
     try:
         found = run_reconcile(
@@ -194,26 +196,30 @@ def _require_new(spark: SparkSession, folder: str) -> None:
     with readable_failures(folder):
         exists = _exists(spark, folder)
     if exists:
-        raise InvalidInput(f"{folder}: exists already; choose another or remove it")
+        raise InvalidInput(f"{folder} exists already: pass another folder, or remove it")
     if "://" not in folder:
         parent = next(each for each in Path(folder).absolute().parents if each.exists())
         try:
             Path(tempfile.mkdtemp(dir=parent)).rmdir()
         except OSError as error:
-            raise InvalidInput(f"{folder}: can't be written: {parent}: {error.strerror or error}") from error
+            raise InvalidInput(
+                f"{folder} can't be written ({parent}: {error.strerror or error}): pass another folder"
+            ) from error
 
 
 def _require_apart(out: str, quarantine: str) -> None:
     one, other = Path(out).absolute(), Path(quarantine).absolute()
     if one.is_relative_to(other) or other.is_relative_to(one):
-        raise InvalidInput(f"{out} and {quarantine}: tables and quarantine each need a folder of their own")
+        raise InvalidInput(
+            f"{out} and {quarantine} contain each other: pass separate folders for tables and quarantine"
+        )
 
 
 def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
     twice = {_place(path) for path in before} & {_place(path) for path in after}
     if twice:
         raise InvalidInput(
-            f"{min(twice)} is BEFORE and AFTER, which have one moment then: take a snapshot of the new groups now"
+            f"{min(twice)} is both BEFORE and AFTER: take a snapshot of the new groups now, and pass it as AFTER"
         )
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.text import some
 
 TOPIC_MAPPING = StructType(
@@ -85,12 +86,16 @@ def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
         .collect()
     )
     if not topics:
-        raise InvalidInput(f"source group {split.source!r} is not in BEFORE; it has {_groups(before)}")
+        raise InvalidInput(
+            f"BEFORE has no rows of source group {split.source!r}; it has {_groups(before)}: pass its snapshot"
+        )
     if any(row["split"] for row in topics):
-        raise InvalidInput(f"rows of {split.source!r} have a source_group: BEFORE has been split already")
+        raise InvalidInput(
+            f"BEFORE has been split already: rows of {split.source!r} have a source_group; pass no split"
+        )
     targets = split.cover([row["topic"] for row in topics])
     rows = [(split.source, topic, group) for group, of_group in targets.items() for topic in of_group]
-    return before.sparkSession.createDataFrame(rows, TOPIC_MAPPING)
+    return local_table(before.sparkSession, rows, TOPIC_MAPPING)
 
 
 def _groups(rows: DataFrame) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.failures import PROBLEM_FIELDS, Cell, first_lines, local_file
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
 from migrate_groups.spark.reconciliation.snapshots import PROBLEM, SNAPSHOT
 
@@ -64,7 +65,7 @@ def _lines(wrong: DataFrame) -> DataFrame:
         for file, cells in by_file.items()
         for cell, line in first_lines(local_file(file), cells).items()
     ]
-    return wrong.sparkSession.createDataFrame(places, _LINES)
+    return local_table(wrong.sparkSession, places, _LINES)
 
 
 def _shown(uri: str) -> Column:

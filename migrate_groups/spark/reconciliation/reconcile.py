@@ -53,8 +53,8 @@ PROBLEMS = STATUSES[:4]
 """The statuses that mean skipped records, records that are processed twice, or a missing committed offset."""
 
 AHEAD_PROVES_NOTHING = (
-    "`ahead` proves nothing: a day of normal work looks like it, and so does a skipped record. "
-    "Only a snapshot taken before the new groups start tells."
+    "`ahead` proves nothing: normal processing and skipped records look the same. "
+    "To tell them apart, take a snapshot before the new groups start."
 )
 
 # The cluster is last, because Spark sorts by a prefix of the first key, and most rows have the same cluster.
@@ -191,8 +191,10 @@ def _contradiction(side: str) -> Column:
     """Return null; fail the job if BEFORE (or AFTER) has two offsets or two source groups for one partition."""
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
-    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s", place)
-    two_sources = F.format_string(f"{side.upper()} has two source groups (%s, %s) for %s", source, other, place)
+    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s: remove one", place)
+    two_sources = F.format_string(
+        f"{side.upper()} has two source groups (%s, %s) for %s: remove one", source, other, place
+    )
     return (
         F.when(F.col(f"{side}.largest") != -F.col(f"{side}_smallest.negative"), F.raise_error(two_offsets))
         .when(source != other, F.raise_error(two_sources))
@@ -222,21 +224,33 @@ def _status() -> Column:
     )
 
 
+def _records(number: Column) -> Column:
+    return F.when(number == 1, "1 record").otherwise(F.format_string("%s records", number))
+
+
 def _reason() -> Column:
     before, after, planned = F.col("before.offset"), F.col("after.offset"), F.col("planned")
     on_purpose = before.isNull() & planned.isNotNull()
     start, end = F.col("after.log_start_offset"), F.col("after.log_end_offset")
     same_log = ~_recreated()
     facts: list[tuple[Column, str, tuple[Column, ...]]] = [
-        (after < start, "the log starts at %s: %s records are already gone", (start, start - after)),
+        (after < start, "the log start offset is %s: %s already deleted", (start, _records(start - after))),
         (_recreated(), "the topic was recreated: its offsets can't be compared", ()),
-        (before.isNotNull() & after.isNull(), "%s was committed before, nothing after", (before,)),
-        (on_purpose & after.isNotNull(), "nothing was committed before, and %s was to be set", (planned,)),
-        (on_purpose & after.isNull(), "%s was to be set, and nothing is committed after", (planned,)),
-        (_start().isNull() & after.isNotNull(), "%s is committed after, nothing was before", (after,)),
-        (same_log & (after < _start()), "%s records will be processed again", (_start() - after,)),
-        (same_log & (after > _start()), "%s further on: processed since, or skipped", (after - _start(),)),
-        (after > end, "beyond the log end offset as it was read, %s", (end,)),
+        (before.isNotNull() & after.isNull(), "offset %s was committed before, none after", (before,)),
+        (on_purpose & after.isNotNull(), "no offset was committed before, and the plan sets %s", (planned,)),
+        (on_purpose & after.isNull(), "the plan sets %s, and no offset is committed after", (planned,)),
+        (
+            _start().isNull() & after.isNotNull(),
+            "offset %s is committed after, none was before",
+            (after,),
+        ),
+        (same_log & (after < _start()), "%s will be processed again", (_records(_start() - after),)),
+        (
+            same_log & (after > _start()),
+            "the committed offset is %s higher: records were processed since, or skipped",
+            (after - _start(),),
+        ),
+        (after > end, "the committed offset is above the log end offset as it was read, %s", (end,)),
     ]
     sentences = (F.when(holds, F.format_string(text, *values)) for holds, text, values in facts)
     return F.nullif(F.concat_ws("; ", *sentences), F.lit(""))

@@ -54,7 +54,11 @@ class GroupTopic(NamedTuple):
 
 
 class PartitionVerdict(NamedTuple):
-    """One partition with a problem; the fields are columns of `reconcile.partition_verdict`."""
+    """One partition with a problem.
+
+    before_offset, after_offset: the committed offset in BEFORE and in AFTER. lag_before, lag_after: in offsets; None
+    without a committed offset. reason: why it has this status; None: the status says all.
+    """
 
     cluster_id: str | None
     group: str
@@ -142,7 +146,11 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 
 
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
-    """Return at most `MAX_TIMELINE` lags over time (`timeline.most_telling`), sorted as in `Reconciliation`."""
+    """Return the lag of groups and topics over time, sorted by group, topic and moment; empty without ``timeline``.
+
+    timeline: the table ``lag_timeline``. Of more than `MAX_TIMELINE` points, those of groups count before those of
+    topics, large lags before small ones, and late points before early ones.
+    """
     if timeline is None:
         return ()
     moment = F.unix_micros("taken_at").alias("taken_at")

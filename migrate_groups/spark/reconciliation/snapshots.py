@@ -133,7 +133,7 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
     elif kinds == {".parquet"}:
         rows = _from_parquet(spark, files, location)
     else:
-        raise InvalidInput(f"{path}: pass files whose names end in .csv, or in .parquet, and not both in one folder")
+        raise InvalidInput(f"{path}: pass .csv files or .parquet files, and not both in one folder")
     return rows
 
 
@@ -194,15 +194,17 @@ def _fields(present: Collection[str]) -> list[StructField]:
 
 def _known_columns(path: str, names: list[str]) -> list[str]:
     if not names:
-        raise InvalidInput(f"{path}: the file has no first line; a snapshot begins with a header")
+        raise InvalidInput(f"{path}: the file has no header: write the snapshot again")
     for name in names:
         if name not in (*SNAPSHOT.names, OLDEST_UNCONSUMED.name):
-            raise InvalidInput(f"{path}: unknown column {name!r}; a snapshot has {', '.join(SNAPSHOT.names)}")
+            raise InvalidInput(
+                f"{path}: unknown column {name!r}: remove it; a snapshot has {', '.join(SNAPSHOT.names)}"
+            )
         if names.count(name) > 1:
-            raise InvalidInput(f"{path}: the column {name!r} is there twice")
+            raise InvalidInput(f"{path}: the column {name!r} appears twice: remove one")
     for name in schema.REQUIRED:
         if name not in names:
-            raise InvalidInput(f"{path}: the column {name!r} is missing")
+            raise InvalidInput(f"{path}: the column {name!r} is missing: add it")
     return names
 
 
@@ -216,7 +218,7 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
             if found.get(name) != wanted.get(name):
                 raise InvalidInput(
                     f"{file}: the column {name!r} is {found.get(name, 'missing')}, "
-                    f"expected {wanted.get(name, 'no such column in a snapshot')}"
+                    f"expected {wanted.get(name, 'no column of this name')}"
                 )
     reader = spark.read.options(recursiveFileLookup=True, **CHECKED)
     rows = reader.schema(StructType(fields)).parquet(location)

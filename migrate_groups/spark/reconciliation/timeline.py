@@ -33,7 +33,7 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
     own = _comparable(after).join(groups, ["cluster_id", "group"], "left_semi")
-    offset, end = F.col("offset"), F.col("log_end_offset")
+    offset = F.col("offset")
     line, is_own = Window.partitionBy(*_LINE), F.col("source_group").isNull()
     first_own = F.min(F.when(is_own & offset.isNotNull(), F.col("taken_at"))).over(line)
     moments = (
@@ -45,6 +45,16 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
         .agg(F.max(F.struct("offset", "log_end_offset", "topic_id", "source_group")).alias("row"))
         .select(*_PARTITION, "taken_at", "row.*")
     )
+    return over_time(moments)
+
+
+def over_time(moments: DataFrame) -> DataFrame:
+    """Return the points of `lag_timeline` from one row for each cluster, group, topic, partition and moment.
+
+    Columns of ``moments``: cluster_id (not null), group, topic, partition, taken_at, offset, log_end_offset, topic_id,
+    source_group.
+    """
+    end, offset = F.col("log_end_offset"), F.col("offset")
     return (
         moments.withColumns({"produced": _since(end), "consumed": _since(offset)})
         .groupBy(*_LINE, "taken_at")

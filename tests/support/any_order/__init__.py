@@ -1,1 +1,4 @@
-"""Stories of every verb that writes, in any order, while other clients act between any two requests."""
+"""Stories: random sequences of the commands that write (verbs), while other clients act between any two requests.
+
+After each story no record may be skipped or processed twice, but for the cases in `exceptions`.
+"""

@@ -2,7 +2,7 @@
 story's.
 
 An application joins and commits through a real consumer. The story itself counts which records are processed, as it
-does in memory, so that no story waits for a fetch and each run is the same. A deed that a broker does on its own, such
+does in memory, so that no story waits for a fetch and each run is the same. An event that a broker causes itself, such
 as an expiry, is replaced by the closest request of an administrator.
 """
 
@@ -31,8 +31,8 @@ _NAMES = ("old", "a", "b", "c", "t", "u")
 class Broker:
     """A broker and the tool's two clients, shared by all stories; each story has its own groups and topics."""
 
-    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, witness: SecondClient) -> None:
-        self.others, self.writer, self.witness = others, writer, witness
+    def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, second_client: SecondClient) -> None:
+        self.others, self.writer, self.second_client = others, writer, second_client
 
     @contextmanager
     def world(self) -> Iterator[World]:
@@ -50,10 +50,10 @@ def broker(bootstrap_servers: str) -> Iterator[Broker]:
     config = ClientConfig(bootstrap_servers=bootstrap_servers)
     with (
         broker_world(bootstrap_servers) as others,
-        closing(SecondClient(config)) as witness,
-        closing(KafkaPythonWriter(config, describe_members=witness.describe_group)) as writer,
+        closing(SecondClient(config)) as second_client,
+        closing(KafkaPythonWriter(config)) as writer,
     ):
-        yield Broker(others, writer, witness)
+        yield Broker(others, writer, second_client)
 
 
 class _World(World):
@@ -90,7 +90,7 @@ class _Cluster(_Named):
     def __init__(self, of: Broker) -> None:
         super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
         self.principal = of.writer.principal
-        self.second = _Named(of.witness, self._real)
+        self.second = _Named(of.second_client, self._real)
         self._others = of.others
         self._members: dict[str, confluent_kafka.Consumer] = {}
         self._topics: list[str] = []

@@ -1,4 +1,4 @@
-"""Stories drawn by hypothesis. The simplest choice comes first in each strategy, because findings shrink to it."""
+"""Strategies that draw a random story. In each, the simplest choice comes first, because hypothesis shrinks to it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order import deeds
-from tests.support.any_order.deeds import At
+from tests.support.any_order import events
+from tests.support.any_order.events import At
 from tests.support.any_order.story import Do, Run, Setting, Start
 
 FIRST, OTHER = "first", "other"  # which write a way back belongs to: that of the story's first verb, or the other
@@ -22,15 +22,15 @@ _WRITES = ("alter_offsets", "delete_offsets", "receipt")
 _MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
 
 _others = st.one_of(
-    st.builds(deeds.Expire, _LOSERS, _PARTITIONS),
-    st.builds(deeds.Expire, _LOSERS, _PARTITIONS, st.just("deleted by others")),
-    st.builds(deeds.ExpireGroup, _LOSERS),
-    st.builds(deeds.Straggle, _GROUPS, st.booleans(), st.booleans()),
-    st.builds(deeds.Stop, _GROUPS, st.booleans()),
-    st.builds(deeds.Restart, _GROUPS),
-    st.builds(deeds.Produce, _PARTITIONS, st.integers(1, 20)),
-    st.builds(deeds.Reset, _GROUPS, _PARTITIONS, st.integers(10, 40)),
-    st.builds(deeds.Grow, st.sampled_from(["t", "u"])),
+    st.builds(events.Expire, _LOSERS, _PARTITIONS),
+    st.builds(events.Expire, _LOSERS, _PARTITIONS, st.just("deleted by others")),
+    st.builds(events.ExpireGroup, _LOSERS),
+    st.builds(events.Straggle, _GROUPS, st.booleans(), st.booleans()),
+    st.builds(events.Stop, _GROUPS, st.booleans()),
+    st.builds(events.Restart, _GROUPS),
+    st.builds(events.Produce, _PARTITIONS, st.integers(1, 20)),
+    st.builds(events.Reset, _GROUPS, _PARTITIONS, st.integers(10, 40)),
+    st.builds(events.Grow, st.sampled_from(["t", "u"])),
 )
 
 
@@ -39,19 +39,19 @@ def _moments(labels):
     return named | st.tuples(st.just("any"), st.integers(1, 80))
 
 
-_deeds = st.lists(
-    st.builds(lambda moment, deed: At(moment[0], moment[1], deed), _moments(_MOMENTS), _others), max_size=2
+_events = st.lists(
+    st.builds(lambda moment, event: At(moment[0], moment[1], event), _moments(_MOMENTS), _others), max_size=2
 )
 _ends = st.lists(
     st.builds(
-        lambda moment, deed: At(moment[0], moment[1], deed),
+        lambda moment, event: At(moment[0], moment[1], event),
         _moments(_WRITES),
-        st.just(deeds.Kill()) | st.just(deeds.Interrupt()),
+        st.just(events.Kill()) | st.just(events.Interrupt()),
     ),
     max_size=1,
 )
 _quiet = st.just(())
-_during = st.one_of(_quiet, st.builds(lambda others, end: (*others, *end), _deeds, st.one_of(_quiet, _quiet, _ends)))
+_during = st.one_of(_quiet, st.builds(lambda others, end: (*others, *end), _events, st.one_of(_quiet, _quiet, _ends)))
 
 _run = st.builds(
     Run,
@@ -59,23 +59,23 @@ _run = st.builds(
         ["rollback", "hand-back", "delete-offsets", "migrate", "rollback", "hand-back", "rollback", "apply"]
     ),
     of=st.sampled_from([FIRST, FIRST, FIRST, OTHER]),
-    deeds=_during,
+    events=_during,
     stops=st.booleans(),
     starts=st.booleans(),
     member=st.booleans(),
     again=st.booleans(),
 )
-_of_a_group = st.builds(Run, st.sampled_from(["delete", "keep", "restore"]), of=_GROUPS, deeds=_during)
+_of_a_group = st.builds(Run, st.sampled_from(["delete", "keep", "restore"]), of=_GROUPS, events=_during)
 _hand_over = st.builds(
     Run,
     st.sampled_from(["migrate", "migrate", "migrate", "apply"]),
-    deeds=_during,
+    events=_during,
     starts=st.booleans(),
     member=st.booleans(),
     hold=st.sampled_from([False, False, True]),
 )
 _between = st.one_of(
-    st.builds(Do, st.builds(deeds.Pass, st.integers(1, 12))),
+    st.builds(Do, st.builds(events.Pass, st.integers(1, 12))),
     st.builds(Start, _GROUPS, st.booleans()),
     st.builds(Do, _others),
     st.builds(Do, _others),

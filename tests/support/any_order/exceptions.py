@@ -12,7 +12,7 @@ from itertools import pairwise
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.ledger import Processing
 
-# The guard looks once a second. Its requests and those at the end of a verb also take time.
+# The guard reads once a second. Its requests and those at the end of a verb also take time.
 SLACK = 2.5
 
 
@@ -21,8 +21,8 @@ class Verdict:
     """The result of a verb with exit 0: these partitions belong to the group.
 
     - watched: the time until which the verb had to watch. It covers settle and guard, and lasts at least until the verb
-      ended. It is 0 if the verb looked at nothing, because the receipt of a killed run said that everything was done.
-    - looks: the moment of the last look at the group's committed offset, by partition.
+      ended. It is 0 if the verb read nothing, because the receipt of a killed run said that everything was done.
+    - last_read: the moment when the group's committed offset was last read, by partition.
     - uncovered: partitions without a committed offset in every group of the run.
     """
 
@@ -32,30 +32,30 @@ class Verdict:
     partitions: frozenset[TopicPartition]
     ended: float
     watched: float
-    looks: dict[TopicPartition, int]
+    last_read: dict[TopicPartition, int]
     uncovered: frozenset[TopicPartition]
 
 
 def missing(world, group: str, partition: TopicPartition) -> str:
     """Return why a group may lack a committed offset when its application starts; empty if it must have one."""
     if world.owner[partition.topic] != group:
-        return "a straggler that nobody told to start skips to the end, and commits that"
+        return "a straggler, which the operator did not start, skips to the end, and commits that"
     if (group, partition) in world.left_out:
         return "uncommitted = leave: the plan has named what it leaves out, and the receipt does not have it"
     given = [each for each in world.verdicts if partition in each.partitions and each.group == group]
     if given and partition in given[-1].uncovered:
-        return "no group had an offset for it when the last verb looked"
+        return "no group had an offset for it when the last verb read it"
     gone = world.gone.get((group, partition))
     if gone is None:
         return "" if given or (group, partition) != ("old", partition) else "it never had one"
     moment, how = gone
-    if given and moment <= given[-1].looks[partition]:
+    if given and moment <= given[-1].last_read[partition]:
         return ""
-    return f"{how} after the last look of a verb at it"
+    return f"{how} after a verb last read it"
 
 
 def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
-    """Return whether others deleted an offset after both clients read it back, when a hand-over looks no more."""
+    """Return whether others deleted an offset after both clients read it back, when a hand-over reads no more."""
     return name in ("migrate", "apply") and any(
         (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
     )
@@ -76,8 +76,8 @@ def overtaken(world, application) -> None:
     In a target group the tool reports this only as a remark, because the consumer may be a new application.
     """
     for partition, position in application.positions.items():
-        stands = world.stands(application.group, partition)
-        if stands is not None and stands < position:
+        committed = world.committed_offset(application.group, partition)
+        if committed is not None and committed < position:
             skipped = world.ledger.unprocessed(partition, position)
             world.ledger.may_skip(partition, skipped, "a straggler without membership committed beyond it")
 
@@ -126,7 +126,7 @@ def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> boo
 
 
 def _unseen(done: Processing, verdict: Verdict) -> bool:
-    """Return whether the brokers showed a consumer only after the last look of a verb.
+    """Return whether the brokers showed a consumer only after the last request of a verb.
 
     A member is visible once it joins, a consumer without membership once it commits. A consumer that is not visible yet
     counts as unseen, because it may still become visible.

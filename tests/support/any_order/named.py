@@ -1,9 +1,9 @@
-"""The shortest story of each former finding, by name."""
+"""The shortest story that showed each former defect, by name."""
 
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.deeds import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
+from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
 from tests.support.any_order.story import Do, Run, Setting, Start
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -33,27 +33,27 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
             Do(Pass(10)),
         ],
     ),
-    "a rollback looks at partitions that were in place before the run": (
+    "a rollback reads partitions that were in place before the run": (
         Setting(existing={("a", T): 10, ("a", U): 10}),
         [Run("migrate", starts=True), Do(Pass(10)), Run("rollback", starts=True)],
     ),
     # The partition is added while the run waits for the source group, and set to its log start offset.
     "a rollback leaves an added partition in some group": (
         Setting(),
-        [Run("migrate", deeds=(At("before committed", 1, Grow("u")),)), Run("rollback")],
+        [Run("migrate", events=(At("before committed", 1, Grow("u")),)), Run("rollback")],
     ),
     # The run is killed before it hands anything over.
     "hand-back after a killed migration leaves the source where it stopped": (
         TRIED,
-        [Run("migrate", deeds=(At("after receipt", 1, Kill()),)), Run("hand-back")],
+        [Run("migrate", events=(At("after receipt", 1, Kill()),)), Run("hand-back")],
     ),
-    # The source group's offsets are deleted by then. The offset of u expires in the target between two looks.
+    # The source group's offsets are deleted by then. The offset of u expires in the target between two requests.
     "hand-back leaves a partition, whose offset expired in the target, in some group": (
         Setting(),
         [
             Run("migrate"),
             Run("delete-offsets"),
-            Run("hand-back", deeds=(At("before sleep", 1, Expire("a", U)),)),
+            Run("hand-back", events=(At("before sleep", 1, Expire("a", U)),)),
         ],
     ),
     # After the expiry it is unknown how far the group had come.
@@ -74,4 +74,4 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
 }
 
 REVERTED = dict(enumerate(list(NAMED)[:4], 1))
-"""For each of the `reverts.MENDS`, the story that fails without it."""
+"""For each of the `reverts.FIXES`, the story that fails without it."""

@@ -11,25 +11,25 @@ from migrate_groups.migration.ways_back import go_back, rollback
 from migrate_groups.planning import run_states
 from migrate_groups.planning.run_states import State, Step, Verb
 
-MENDS = {
+FIXES = {
     1: "a rollback restores what the source group has lost",
     2: "delete-offsets is refused after a rollback",
     3: "hand-back is refused after a rollback",
-    4: "a rollback looks again after settle, and watches the targets for guard",
+    4: "a rollback reads again after settle, and watches the targets for guard",
 }
 
 
 @contextmanager
-def reverted(mend: int) -> Iterator[None]:
-    """Undo one of the `MENDS` for the length of a ``with`` block."""
+def reverted(fix: int) -> Iterator[None]:
+    """Undo one of the `FIXES` for the length of a ``with`` block."""
     with ExitStack() as patched:
-        if mend == 1:
+        if fix == 1:
             patched.enter_context(mock.patch.object(rollback, "_restored", return_value=[]))
-        elif mend in (2, 3):
-            verb = Verb.DELETE_OFFSETS if mend == 2 else Verb.HAND_BACK
+        elif fix in (2, 3):
+            verb = Verb.DELETE_OFFSETS if fix == 2 else Verb.HAND_BACK
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))
         else:
-            patched.enter_context(mock.patch.object(go_back, "_settle"))
+            patched.enter_context(mock.patch.object(go_back, "settle"))
             hand_overs_only = _hand_overs_only(guard.watched)
             for module in (guard, carry_out):
                 patched.enter_context(mock.patch.object(module, "watched", hand_overs_only))
@@ -43,4 +43,4 @@ def _allowed(verb: Verb) -> tuple[Step, ...]:
 
 
 def _hand_overs_only(watched):
-    return lambda deed: {} if deed.verb is Verb.ROLLBACK else watched(deed)
+    return lambda execution: {} if execution.verb is Verb.ROLLBACK else watched(execution)

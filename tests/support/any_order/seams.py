@@ -7,7 +7,6 @@ The rest of a story calls the command line and uses only the ports' values and `
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -19,6 +18,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import console
 from migrate_groups.cli import registry as commands
+from migrate_groups.cli.connect import Connection
 from migrate_groups.migration.ports import Clients
 
 _REPLACED = ("replace", "rename")  # how a run's files are put in place
@@ -26,7 +26,7 @@ _REPLACED = ("replace", "rename")  # how a run's files are put in place
 
 @contextmanager
 def opened_up(world, *, tables: bool = False) -> Iterator[None]:
-    """Connect every command in this process to a world: its cluster, its clock, and its deeds around each written file.
+    """Connect every command in this process to a world: its cluster, its clock, and the events at each file.
 
     ``world``: ``request`` is the cluster; ``now``, ``monotonic`` and ``sleep`` are the clock; ``file(name)`` is a
     context around each file that is put in place. ``tables``: whether tables are printed, which takes most of a
@@ -37,11 +37,8 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
         def put(place: object, name: str, value: object) -> None:
             patched.enter_context(mock.patch.object(place, name, value))
 
-        for module in [module for name, module in sys.modules.items() if name.startswith("migrate_groups.cli.")]:
-            if hasattr(module, "open_reader"):
-                put(module, "open_reader", lambda _: nullcontext(world.request))
-            if hasattr(module, "open_writer"):
-                put(module, "open_writer", lambda _: nullcontext(Clients(world.request, world.second)))
+        put(Connection, "open_reader", lambda _: nullcontext(world.request))
+        put(Connection, "open_writer", lambda _: nullcontext(Clients(world.request, world.second)))
         for name in ("now", "monotonic", "sleep"):
             method = getattr(world, name)
             put(SystemClock, name, lambda _, *arguments, method=method: method(*arguments))

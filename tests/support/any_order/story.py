@@ -1,4 +1,4 @@
-"""A story: an operator who runs verbs and follows their messages, while other clients act at random."""
+"""A story: an operator runs commands that write (verbs) and follows their messages; other clients act at random."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
-from tests.support.any_order.deeds import At, Deed
+from tests.support.any_order.events import At, Event
 from tests.support.any_order.seams import opened_up
 from tests.support.any_order.world import Killed, Verb, World
 from tests.support.cli import CliHere
@@ -26,7 +26,7 @@ class Setting:
 
     partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
     records: int = 40
-    stands: int = 10
+    committed: int = 10
     split: dict[str, str] = field(default_factory=lambda: {"t": "a", "u": "a"})
     existing: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     on_existing: str = "refuse"
@@ -62,9 +62,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Do:
-    """A deed of another client between two verbs."""
+    """An event between two verbs."""
 
-    deed: Deed
+    event: Event
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Run:
 
     verb: str
     of: str = "split"
-    deeds: tuple[At, ...] = ()
+    events: tuple[At, ...] = ()
     stops: bool = True
     starts: bool = False
     member: bool = True
@@ -112,7 +112,10 @@ class Ended:
 
 
 class Story:
-    """One story, played step by step until the promise is broken or the story ends."""
+    """One story, played step by step until the promise is broken or the story ends.
+
+    The promise: after exit 0 no record is skipped and none is processed twice, but for the cases in `exceptions`.
+    """
 
     def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
         self.setting, self.folder, self.world = setting, folder, world or World()
@@ -127,8 +130,8 @@ class Story:
             for number in range(count):
                 partition = TopicPartition(topic, number)
                 world.cluster.produce(topic, number, setting.records)
-                world.ledger.starts[partition], world.ledger.ends[partition] = setting.stands, setting.records
-                world.cluster.commit("old", partition, setting.stands)
+                world.ledger.starts[partition], world.ledger.ends[partition] = setting.committed, setting.records
+                world.cluster.commit("old", partition, setting.committed)
         for (group, partition), offset in setting.existing.items():
             world.cluster.commit(group, partition, offset)
         (folder / "split.toml").write_text(setting.spec())
@@ -148,8 +151,8 @@ class Story:
 
     def do(self, step: Do | Start | Run) -> None:
         if isinstance(step, Do):
-            self.world.tell(f"{step.deed}")
-            step.deed.do(self.world)
+            self.world.tell(f"{step.event}")
+            step.event.do(self.world)
         elif isinstance(step, Start):
             self.start(step.group, member=step.member)
         else:
@@ -226,7 +229,7 @@ class Story:
             of_topic={topic: (source, self.target(step, topic)) for topic in topics},
             by_choice="apply --restore was told to" if step.verb == "restore" else "",
         )
-        world.planned = list(step.deeds)
+        world.planned = list(step.events)
         told = len(world.told)
         ended = self.call(step, *self.command(step))
         verb, world.verb, world.planned = world.verb, None, []
@@ -272,7 +275,7 @@ class Story:
             "rollback": ("rollback", receipt, "--yes"),
             "hand-back": ("hand-back", receipt, "--wait", "20s", "--yes"),
             "delete-offsets": ("delete-offsets", receipt, "--yes"),
-            "delete": ("delete", step.of, "--yes"),
+            "delete": ("delete-group", step.of, "--yes"),
         }[step.verb]
 
     def call(self, step: Run, *arguments: str) -> Ended:
@@ -313,7 +316,7 @@ class Story:
         if verb.wrote:
             for topic in self.groups(step)[2]:
                 self.world.owner[topic] = None
-            self.open = replace(step, deeds=())
+            self.open = replace(step, events=())
         if "processed twice" in ended.err:
             ledger = self.world.ledger
             for partition in verb.partitions:
@@ -321,13 +324,13 @@ class Story:
                 ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
-        """Check that exit 0 leaves no partition without a committed offset that had one when the verb looked."""
+        """Check that exit 0 leaves no partition without a committed offset that had one when the verb read it."""
         for partition in sorted(verb.covered):
-            stands = {
-                group: verb.believed.get((group, partition), self.world.stands(group, partition))
+            committed = {
+                group: verb.believed.get((group, partition), self.world.committed_offset(group, partition))
                 for group in verb.groups
             }
-            if not any(offset is not None for offset in stands.values()) and not exceptions.deleted_after(
+            if not any(offset is not None for offset in committed.values()) and not exceptions.deleted_after(
                 self.world, verb, step.verb, partition
             ):
                 self.world.problem(f"{step.verb} with exit 0 leaves {partition} in no group")
@@ -337,14 +340,16 @@ class Story:
         source, _, topics = self.groups(step)
         back = step.verb in ("rollback", "hand-back")
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
-        until = max(world.seconds, verb.began + watched) if verb.looked else 0.0
+        until = max(world.seconds, verb.began + watched) if verb.last_read else 0.0
         for topic in topics:
             group = source if back else self.target(step, topic)
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
-            if world.owner[topic] == group and (idle or not verb.looked):
-                continue  # the verb had nothing to do: the looks of an earlier verb still count
+            if world.owner[topic] == group and (idle or not verb.last_read):
+                continue  # the verb had nothing to do: what an earlier verb read still counts
             world.owner[topic] = group
-            looks = verb.looked if back else {**verb.looked, **verb.confirmed}  # later it only takes a snapshot
+            last_read = (
+                verb.last_read if back else {**verb.last_read, **verb.confirmed}
+            )  # later it only takes a snapshot
             world.verdicts.append(
                 exceptions.Verdict(
                     verb=step.verb,
@@ -353,14 +358,14 @@ class Story:
                     partitions=partitions,
                     ended=world.seconds,
                     watched=until,
-                    looks={each: looks.get((group, each), verb.first) for each in partitions},
+                    last_read={each: last_read.get((group, each), verb.first) for each in partitions},
                     uncovered=frozenset(partitions - verb.covered),
                 )
             )
             for partition in partitions:
-                stands = world.stands(group, partition)
+                committed = world.committed_offset(group, partition)
                 if not back and setting.on_existing == "forward" and (group, partition) not in verb.wrote:
-                    skipped = world.ledger.unprocessed(partition, stands or 0)
+                    skipped = world.ledger.unprocessed(partition, committed or 0)
                     world.ledger.may_skip(partition, skipped, "on_existing = forward left the target ahead")
                 if setting.uncommitted == "leave" and not back and verb.believed.get((group, partition)) is None:
                     world.left_out |= {(group, partition), (source, partition)}

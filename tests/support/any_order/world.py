@@ -17,7 +17,7 @@ from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import NOON
 
 if TYPE_CHECKING:
-    from tests.support.any_order.deeds import At  # deeds imports this module
+    from tests.support.any_order.events import At  # events imports this module
 
 REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes seconds, as on a busy cluster
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
@@ -37,7 +37,7 @@ class Application:
     - member: it joins the group and commits each second. A consumer without membership assigns itself partitions, keeps
       its own positions and commits all of them every 5 s.
     - latest: it starts at the log end offset if its group has no committed offset.
-    - straggles: it was started without the operator's word.
+    - straggles: the operator did not start it.
     """
 
     group: str
@@ -59,12 +59,12 @@ class Application:
 
 @dataclass(slots=True, kw_only=True)
 class Verb:
-    """A running verb: what the tool has read and written, by group and partition.
+    """A running verb (a command that writes): what the tool has read and written, by group and partition.
 
-    - looked: the number of the moment of its last look.
+    - last_read: the number of the moment when it last read the offset there.
     - believed: the offset that it last read or wrote there.
     - of_topic: the groups of the verb that may own a topic.
-    - covered: partitions that had a committed offset in one of these groups when the verb looked.
+    - covered: partitions that had a committed offset in one of these groups when the verb read it.
     - confirmed: the moment when the second client read an offset.
     """
 
@@ -74,7 +74,7 @@ class Verb:
     partitions: frozenset[TopicPartition]
     of_topic: dict[str, tuple[str, ...]]
     moments: Counter[str] = field(default_factory=Counter)
-    looked: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    last_read: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     believed: dict[tuple[str, TopicPartition], int | None] = field(default_factory=dict)
     missed: set[tuple[str, TopicPartition]] = field(default_factory=set)
     covered: set[TopicPartition] = field(default_factory=set)
@@ -109,7 +109,7 @@ class World:
         # Partitions that a plan has left out by name, by group. The source group is included, because no way back
         # restores it.
         self.left_out: set[tuple[str, TopicPartition]] = set()
-        # What the operator has been told about each partition; see `exceptions`.
+        # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []
 
     # The tool's clock and files.
@@ -137,7 +137,7 @@ class World:
         self.moment(f"after {what}")
 
     def moment(self, label: str) -> None:
-        """Carry out the deeds that are planned for this moment, and let the time of a request pass."""
+        """Carry out the events that are planned for this moment, and let the time of a request pass."""
         if self.dead:
             raise Killed
         self.moments += 1
@@ -148,8 +148,8 @@ class World:
         due = {(label, self.verb.moments[label]), ("any", self.verb.moments["any"])}
         for planned in [each for each in self.planned if (each.label, each.nth) in due]:
             self.planned.remove(planned)
-            self.tell(f"    {label} ({self.verb.moments[label]}): {planned.deed}")
-            planned.deed.do(self)
+            self.tell(f"    {label} ({self.verb.moments[label]}): {planned.event}")
+            planned.event.do(self)
         self.advance(REQUEST_SECONDS)
 
     def tell(self, line: str) -> None:
@@ -164,7 +164,7 @@ class World:
     def partitions(self, topics=None) -> list[TopicPartition]:
         return sorted(each for each in self.ledger.ends if topics is None or each.topic in topics)
 
-    def stands(self, group: str, partition: TopicPartition) -> int | None:
+    def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
         found = self.cluster.committed(group, [partition])[partition]
         return None if found is None else found.offset
 
@@ -211,17 +211,17 @@ class World:
         return True
 
     def take_up(self, application: Application, partition: TopicPartition) -> None:
-        group, stands = application.group, self.stands(application.group, partition)
+        group, committed = application.group, self.committed_offset(application.group, partition)
         end = self.ledger.ends[partition]
-        begins = stands if stands is not None else end if application.latest else self.ledger.starts[partition]
+        begins = committed if committed is not None else end if application.latest else self.ledger.starts[partition]
         application.positions[partition] = begins
         skipped = self.ledger.unprocessed(partition, begins)
-        if stands is None and (why := exceptions.missing(self, group, partition)):
+        if committed is None and (why := exceptions.missing(self, group, partition)):
             self.ledger.may_skip(partition, skipped, why)
             self.ledger.may_repeat(partition, range(begins, end), why)
         lost = [offset for offset in skipped if offset not in self.ledger.skippable[partition]]
         if lost and self.owner[partition.topic] == group and not exceptions.taken_away(self, application, partition):
-            at = "has no committed offset" if stands is None else f"stands at {stands}"
+            at = "has no committed offset" if committed is None else f"is at {committed}"
             self.problem(
                 f"records skipped: {partition} {lost[0]} to {lost[-1]}, since group {group}, which was said to have "
                 f"the topic, {at}"
@@ -231,7 +231,7 @@ class World:
         application = self.applications.pop(group)
         if killed:
             for partition, position in application.positions.items():
-                done = range(self.stands(group, partition) or 0, position)
+                done = range(self.committed_offset(group, partition) or 0, position)
                 self.ledger.may_repeat(partition, done, "its application was killed before it committed")
         else:
             self._commit(application)
@@ -299,13 +299,13 @@ class World:
 
     # The requests of the tool.
 
-    def looked(self, group: str, found, *, second: bool) -> None:
+    def record_read(self, group: str, found, *, second: bool) -> None:
         if self.verb is None:
             return
         for partition in self.verb.partitions:
             if partition in found:
                 committed = found[partition]
-                self.verb.looked[group, partition] = self.moments
+                self.verb.last_read[group, partition] = self.moments
                 self.verb.believed[group, partition] = committed and committed.offset
                 if committed:
                     if group in self.verb.of_topic[partition.topic]:
@@ -351,9 +351,9 @@ class _Requests:
             if name in WRITES:
                 world.wrote(before, world.offsets())
             if name == "committed":
-                world.looked(arguments[0], answer, second=self._second)
+                world.record_read(arguments[0], answer, second=self._second)
             elif name == "all_committed":
-                world.looked(arguments[0], {**dict.fromkeys(world.partitions()), **answer}, second=False)
+                world.record_read(arguments[0], {**dict.fromkeys(world.partitions()), **answer}, second=False)
             world.moment(f"after {name}")
             return answer
 

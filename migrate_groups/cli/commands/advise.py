@@ -1,0 +1,158 @@
+"""The command that says which groups several applications share, and proposes a split: advise."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
+from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.landing import land_log, new_folder
+from migrate_groups.cli.spark_here import require_spark, spark_here
+from migrate_groups.errors import UsageError
+from migrate_groups.snapshots.times import parse_span
+
+
+def advise(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    spec_for: Annotated[
+        str | None,
+        typer.Option(
+            "--spec-for",
+            metavar="GROUP",
+            help="Write a spec for migrate that gives each application of this group a group of its own.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="With --spec-for the .toml file to write, or - for stdout. With --log a new folder for tables, "
+            "advice.md and advice.html.",
+            show_default="- with --spec-for",
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="DIR",
+            help="Also say what sharing costs, from the log of __consumer_offsets, with Spark. The folder for the "
+            "copied log; a later run with the same folder adds what is new to it.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="DURATION",
+            help="With --log: only records of this last time.",
+            show_default="all",
+        ),
+    ] = None,
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Say which groups several applications share, and what that costs.
+
+    An application is a set of members that subscribe to the same topics. Without GROUP it looks at all groups. One look
+    measures no cost and needs no Java; with --log it also says how long applications stood still for others, and needs
+    Java 17 or later.
+
+    Example: migrate-groups advise --spec-for big-group -o split.toml
+    """
+    if spec_for is not None:
+        if groups or group or log:
+            raise UsageError("--spec-for names the one group to look at: name no other, and no --log")
+        _write_spec(connection, spec_for, output or Path("-"), output_format)
+        return
+    named = options.all_groups(groups, group) if groups or group else []
+    if log is not None:
+        if output is None:
+            raise UsageError("--log needs -o OUT: a new folder for tables, advice.md and advice.html")
+        _measure(connection, named, log, output, since, output_format)
+        return
+    if output is not None or since is not None:
+        raise UsageError("-o goes with --spec-for or --log, --since with --log: pass both")
+    with connection.open_reader() as reader:
+        from migrate_groups.migration.advise import look
+        from migrate_groups.show import advice as views
+
+        found = look.advise(reader, SystemClock(), named)
+        if not named:
+            warn_of_hidden_groups(reader)
+        warn_of_hidden_topics(reader)
+    if output_format == "json":
+        print_document(views.document(found))
+    else:
+        show(views.terminal(found, whole=bool(named)))
+
+
+def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
+    """Look at a group, and write the split that its applications suggest."""
+    check_stdout_is_free(output, output_format)
+    from migrate_groups.files.safe_write import check_writable, write_whole
+
+    if str(output) != "-":
+        check_writable(output, replace=False)
+    with connection.open_reader() as reader:
+        from migrate_groups.files.split_toml import to_toml
+        from migrate_groups.migration.advise import look
+        from migrate_groups.migration.advise.propose import propose
+        from migrate_groups.show import advice as views
+
+        found = look.advise(reader, SystemClock(), options.all_groups([group], None))
+        proposal = propose(reader, found[0])
+        warn_of_hidden_topics(reader)
+    text = to_toml(proposal.spec, proposal.heading, proposal.notes)
+    if str(output) == "-":
+        sys.stdout.write(text)
+        return
+    write_whole(output, lambda file: file.write(text.encode()))
+    if output_format == "json":
+        print_document(views.document(found))
+    talk(f"{output} written; next: migrate-groups migrate {shlex.quote(str(output))} --dry-run")
+
+
+def _measure(
+    connection: Connection, groups: list[str], log: Path, out: Path, since: str | None, output_format: str
+) -> None:
+    """Copy the log, measure with Spark what sharing costs, and write tables and reports."""
+    require_spark()
+    from migrate_groups.files.safe_write import write_whole
+    from migrate_groups.migration.advise.costs import judge_costs
+
+    span = None if since is None else parse_span(since, "--since")
+    with new_folder(out):
+        landed = land_log(connection, groups, log)
+        with connection.open_reader() as reader:
+            delay = reader.initial_rebalance_delay()
+        with spark_here(landed.landing.offsets) as spark:
+            from migrate_groups.spark.offsets_topic.advice_job import run_advice
+            from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+
+            files = LandedFiles(str(landed.landing.log.folder), landed.landing.ranges, landed.cluster_id)
+            begin = None if span is None else landed.taken_at - span
+            costs = run_advice(spark, files, groups=groups, since=begin, out=out)
+        from migrate_groups.show import costs as views
+
+        judged = judge_costs(costs.applications, landed.taken_at, delay)
+        pages = {"advice.md": views.markdown(judged), "advice.html": views.page(costs, judged)}
+        for name, text in pages.items():
+            write_whole(out / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    if output_format == "json":
+        print_document(views.document(costs, judged))
+    else:
+        show(views.terminal(judged))
+    talk(f"tables, advice.md and advice.html written to {out}")

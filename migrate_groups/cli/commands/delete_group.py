@@ -1,0 +1,56 @@
+"""The command that deletes groups: delete-group."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import warn_of_hidden_topics
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.person import Person
+
+
+def delete_groups(
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="GROUP...", help="Consumer groups without members.", show_default=False),
+    ] = None,
+    group: options.GroupOption = None,
+    *,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Delete groups without members, and their committed offsets.
+
+    All groups are checked before the first one is deleted. This can't be undone. If you take a snapshot first, apply
+    --restore brings the committed offsets back.
+
+    Example: migrate-groups delete-group replay --dry-run
+    """
+    from migrate_groups.migration.delete import delete_groups as delete
+    from migrate_groups.migration.delete import what_would_go
+    from migrate_groups.show.documents import DeleteGroupDocument
+
+    wanted, clock = options.all_groups(groups, group), SystemClock()
+    person = Person(yes=yes, output_format=output_format)
+    if dry_run:
+        with connection.open_reader() as reader:
+            warn_of_hidden_topics(reader)
+            committed = what_would_go(reader, wanted, clock)
+        person.would_delete(committed)
+        if output_format == "json":
+            print_document(DeleteGroupDocument.of(committed))
+        return
+    person.check_can_be_asked()
+    with connection.open_writer() as (writer, _):
+        warn_of_hidden_topics(writer)
+        done = delete(writer, wanted, clock, person)
+    if output_format == "json":
+        print_document(DeleteGroupDocument.of(done.committed, done.deleted, done.failures))
+    done.check()

@@ -1,0 +1,131 @@
+"""The command that plays a migration on a Kafka of this machine: demo."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate_groups.cli import kafka_here, options
+from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.kafka_here import find_kafka
+from migrate_groups.errors import HandOverBroken, UsageError
+from migrate_groups.sandbox.versions import DEFAULT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from migrate_groups.demo.story import Ending, Telling
+
+_STDERR = 2
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the files of the demo.")
+    ] = Path("demo-out"),
+    keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
+    kafka_version: kafka_here.KafkaVersion = DEFAULT_VERSION,
+    kafka_home: kafka_here.KafkaHome = None,
+    mirror: kafka_here.Mirror = None,
+    output_format: options.Format = "table",
+) -> None:
+    """Show a whole migration on a Kafka of this machine.
+
+    Three applications share one group. Each gets a group of its own while a producer keeps producing. Then every
+    record is counted. It needs Java 17 or later.
+
+    Example: migrate-groups demo
+    """
+    _empty_folder(output)
+    jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    from migrate_groups.demo.story import Story
+    from migrate_groups.sandbox.broker import start_sandbox
+
+    talk(f"starting Kafka {jars.version}")
+    with start_sandbox(jars, java=java) as kafka, _telling(to_stderr=output_format == "json") as telling:
+        ending = Story(kafka, output, telling).play()
+        if output_format == "json":
+            from migrate_groups.show.documents import DemoDocument
+
+            print_document(DemoDocument(output=output, migrate_groups=ending.ours, naive=ending.naive))
+        else:
+            _show_ending(ending)
+        talk(f"the files are in {output}")
+        if keep:
+            talk(f"Kafka stays at {kafka.bootstrap_servers} until you press Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                kafka.wait()
+    if not ending.ours.clean:
+        raise HandOverBroken("records were skipped or processed twice")
+
+
+def _empty_folder(folder: Path) -> None:
+    """Make a new folder; replace it if an earlier demo made it. Raises `UsageError` if any other folder is there."""
+    marker = folder / "made-by-migrate-groups-demo"
+    if folder.exists() and not marker.exists():
+        raise UsageError(f"{folder} exists and is not an earlier demo's; name another folder with --output")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+        marker.touch()
+    except OSError as error:
+        raise UsageError(f"{folder} can't be made: {error.strerror or error}") from error
+
+
+@contextmanager
+def _telling(*, to_stderr: bool) -> Iterator[Telling]:
+    """Yield the functions with which the demo prints on stdout, or on stderr if stdout is for a JSON document."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from migrate_groups.demo.story import Telling
+
+    console = Console(highlight=False, soft_wrap=True, stderr=to_stderr)
+    status = console.status("")
+
+    def quietly(tell: Callable[[str], None]) -> Callable[[str], None]:
+        def told(text: str) -> None:
+            status.stop()
+            tell(text)
+
+        return told
+
+    def progress(text: str) -> None:
+        if console.is_terminal:
+            status.update(Text(text))
+            status.start()
+        else:
+            console.print(Text(f"  {text}"))
+
+    try:
+        yield Telling(
+            say=quietly(lambda text: console.print(Text(f"\n{text}", style="bold"))),
+            command=quietly(lambda text: console.print(Text(f"\n$ {text}", style="cyan"))),
+            progress=progress,
+            stdout=_STDERR if to_stderr else None,
+        )
+    finally:
+        status.stop()
+
+
+def _show_ending(ending: Ending) -> None:
+    from migrate_groups.show.tables import table
+
+    result = table("", produced=">", processed=">", skipped=">", twice=">")
+    for way, count in (("migrate-groups", ending.ours), ("the naive way", ending.naive)):
+        result.add_row(
+            way, *(f"{number:,}" for number in (count.produced, count.processed, count.skipped, count.twice))
+        )
+    ours = ending.ours
+    show(
+        "",
+        result,
+        "",
+        f"produced {ours.produced:,}, processed {ours.processed:,}, skipped {ours.skipped:,}, twice {ours.twice:,}",
+    )

@@ -1,0 +1,51 @@
+"""The command that shows members, committed offsets and lag of groups: describe."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
+from migrate_groups.cli.documents import print_document
+from migrate_groups.errors import UsageError
+
+
+def describe(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="Describe every group of the cluster.")] = False,
+    time_lag: options.TimeLag = False,
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Show the members, committed offsets and lag of groups.
+
+    Example: migrate-groups describe big-group --bootstrap-server localhost:9092
+    """
+    if all_groups and (groups or group):
+        raise UsageError("--all-groups describes every group: name none")
+    if not (all_groups or groups or group):
+        raise UsageError("no group given: name at least one, or pass --all-groups")
+    wanted = [] if all_groups else options.all_groups(groups, group)
+    with connection.open_reader() as reader:
+        from migrate_groups.migration.reading import groups as reading
+        from migrate_groups.show import groups as views
+
+        clock = SystemClock()
+        found = reading.list_groups(reader, clock) if all_groups else reading.describe(reader, wanted, clock)
+        if time_lag:
+            found, remark = reading.with_time_lags(reader, found)
+            if remark:
+                talk(f"warning: {remark}")
+        if all_groups:
+            warn_of_hidden_groups(reader)
+        warn_of_hidden_topics(reader)
+    if output_format == "json":
+        print_document(views.describe_document(found))
+    else:
+        show(views.descriptions(found))

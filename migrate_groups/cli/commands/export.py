@@ -1,0 +1,48 @@
+"""The command that writes the CSV of kafka-consumer-groups: export."""
+
+from __future__ import annotations
+
+import sys
+
+from migrate_groups.cli import options
+from migrate_groups.cli.console import load_table, talk
+from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.errors import UsageError
+from migrate_groups.text import counted
+
+
+def export(
+    file: options.InputFile,
+    *,
+    output: options.CsvOutput,
+    force: options.Force = False,
+    output_format: options.Format = "table",
+) -> None:
+    """Write the CSV that kafka-consumer-groups --reset-offsets --from-file takes.
+
+    It has three columns if the file has one group, and four with several groups. Pass each group to Kafka's tool with
+    --group.
+
+    Example: migrate-groups export split.csv -o offsets.csv
+    """
+    from migrate_groups.files.safe_write import check_writable, write_whole
+    from migrate_groups.files.snapshots import reset_csv
+
+    check_stdout_is_free(output, output_format)
+    to_stdout = str(output) == "-"
+    if not to_stdout:
+        if output.suffix.lower() != ".csv":
+            raise UsageError(f"{output}: what kafka-consumer-groups takes is CSV; name a .csv")
+        check_writable(output, replace=force)
+    table = load_table(file)
+    content, left_out = reset_csv.to_bytes(table)
+    if to_stdout:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_whole(output, lambda stream: stream.write(content), replace=force)
+    if output_format == "json":
+        from migrate_groups.show.documents import ExportDocument
+
+        print_document(ExportDocument(output=output, exported=len(table) - left_out, left_out=left_out))
+    talk(f"{counted(len(table) - left_out, 'partition')} exported, {left_out:,} without a commit left out")

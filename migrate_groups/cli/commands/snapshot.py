@@ -1,0 +1,55 @@
+"""The command that saves the committed offsets of groups: snapshot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import check_output, save_table, talk, warn_of_hidden_topics
+from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.time_lag import with_time_lag
+from migrate_groups.cli.work import shown_work
+from migrate_groups.text import counted, some
+
+
+def snapshot(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    output: options.Output,
+    time_lag: Annotated[
+        bool,
+        typer.Option(
+            "--time-lag",
+            help="Add the column oldest_unconsumed_at, the time of each partition's oldest unread record, from which "
+            "reconcile computes lag as time.",
+        ),
+    ] = False,
+    force: options.Force = False,
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Save the committed offsets of groups to a file. The groups may be live.
+
+    Example: migrate-groups snapshot big-group -o before.parquet --bootstrap-server localhost:9092
+    """
+    wanted = options.all_groups(groups, group)
+    check_stdout_is_free(output, output_format)
+    check_output(output, force=force)
+    with connection.open_reader() as reader:
+        from migrate_groups.migration.reading.take import take_snapshot
+
+        taken = take_snapshot(reader, wanted, SystemClock(), working=shown_work)
+        if time_lag:
+            taken = with_time_lag(reader, taken)
+        warn_of_hidden_topics(reader)
+    save_table(taken, output, force=force)
+    if output_format == "json":
+        from migrate_groups.show.documents import SnapshotDocument
+
+        print_document(SnapshotDocument.of(output, taken))
+    talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {options.name_of(output)}")

@@ -1,0 +1,148 @@
+"""The command that splits a snapshot by topic: split."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate_groups.cli import options
+from migrate_groups.cli.console import check_output, load_table, save_table, talk
+from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.errors import UsageError
+from migrate_groups.text import some
+
+if TYPE_CHECKING:
+    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.snapshots.selection import TopicPattern
+    from migrate_groups.snapshots.split import SplitSpec
+
+
+def split(
+    file: options.InputFile,
+    *,
+    output: options.Output,
+    spec: Annotated[
+        Path | None,
+        typer.Option("--spec", metavar="SPEC", help="A TOML file that says which topics go to which group."),
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="GROUP=TOPICS",
+            help="Without --spec: a new group and its topics or globs, such as billing='invoices,payments.*'; may be "
+            "repeated.",
+        ),
+    ] = None,
+    stay: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stay", metavar="TOPICS", help="With --to: topics or globs that stay with the old group; may be repeated."
+        ),
+    ] = None,
+    force: options.Force = False,
+    output_format: options.Format = "table",
+) -> None:
+    """Split a group's snapshot by topic into new groups.
+
+    Every topic must go to exactly one new group, or stay.
+
+    \b
+    SPEC, for example:
+      source = "orders"
+      [[target]]
+      group = "billing"
+      topics = ["invoices", "payments.*"]
+      [stay]
+      topics = ["legacy.*"]
+
+    Example: migrate-groups split before.parquet --spec split.toml -o split.csv
+    """  # noqa: D301  (\b keeps the lines of the sample apart)
+    check_stdout_is_free(output, output_format)
+    check_output(output, force=force)
+    table = load_table(file)
+    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.show import terminal
+    from migrate_groups.snapshots.split import split as split_table
+
+    wanted, reviewed = _spec(spec, to, stay, table.groups())
+    result, coverage = split_table(table, wanted)
+    talk(terminal.coverage(coverage))
+    save_table(result, output, force=force)
+    others = [group for group in table.groups() if group not in (wanted.source, None)]
+    if output_format == "json":
+        from migrate_groups.show.documents import SplitDocument
+
+        print_document(SplitDocument.of(output, wanted.source, coverage, others, result))
+    left_out = f"; left out: rows of {some(others)}" if others else ""
+    targets = ", ".join(f"{len(topics)} to {group}" for group, topics in coverage.targets.items())
+    stays = "" if table.groups() == [None] else f", {len(coverage.stay)} stay with {wanted.source}"
+    talk(f"topics: {targets}{stays}{left_out}")
+    if reviewed != WriteOptions():
+        talk(f"the options of {spec} are not in the table: {_as_flags(reviewed)}")
+    if str(output) != "-":
+        talk(f"next: migrate-groups apply {shlex.quote(str(output))} --dry-run")
+
+
+def _as_flags(reviewed: WriteOptions) -> str:
+    """Return a text that says which flags pass a split spec's write options to `apply`.
+
+    Options with their default values are left out, so the text is empty if all have them.
+    """
+    default = asdict(type(reviewed)())
+    changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
+    advice, flags = [], []
+    if changed.get("uncommitted") == "latest":
+        del changed["uncommitted"]
+        advice.append('uncommitted = "latest" is for migrate alone')
+    for name, value in changed.items():
+        text = f" {value:.3f}".rstrip("0").rstrip(".") + "s" if isinstance(value, float) else f" {value}"
+        flags.append(f"--{name.replace('_', '-')}" + ("" if value is True else text))
+    if flags:
+        advice.insert(0, f"pass {' '.join(flags)} to apply")
+    return "; ".join(advice)
+
+
+def _spec(
+    path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]
+) -> tuple[SplitSpec, WriteOptions]:
+    """Return the split from ``--spec`` or ``--to``, and the write options of the spec; with ``--to`` the defaults.
+
+    groups: the groups of the file to split; None: the group of rows that have none. Raises `UsageError` if both or
+    neither of the options are given, if ``--stay`` is given with ``--spec``, if ``--to`` can't be parsed, or if
+    ``--to`` is given and the file has several groups.
+    """
+    from migrate_groups.planning.options import WriteOptions
+    from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+
+    if (path is None) == (not to):
+        raise UsageError("say the split either with --spec split.toml or with --to GROUP=TOPICS")
+    if path is not None:
+        if stay:
+            raise UsageError("--stay goes with --to; in a spec it is [stay]")
+        from migrate_groups.files import split_toml
+
+        found = split_toml.load(path)
+        return found.spec, found.options
+    if len(groups) != 1:
+        raise UsageError("--to needs a file with one group in it; use --spec, or filter the file by --group first")
+    targets = []
+    for each in to or []:
+        group, equals, topics = each.rpartition("=")
+        if not equals or not group or not topics:
+            raise UsageError(f"--to {each!r}; expected GROUP=TOPICS, such as billing='invoices,payments.*'")
+        targets.append(SplitTarget(group=group, topics=_patterns([topics])))
+    source = groups[0] or "no group"  # the rows of a rewind have no group yet
+    stays = _patterns(stay or [])
+    return SplitSpec(source=source, targets=tuple(targets), stay=stays), WriteOptions()
+
+
+def _patterns(texts: list[str]) -> tuple[TopicPattern, ...]:
+    """Return the patterns in these texts, each of which is one or more patterns separated by commas."""
+    from migrate_groups.snapshots.selection import TopicPattern
+
+    return tuple(TopicPattern(each.strip()) for text in texts for each in text.split(","))

@@ -1,0 +1,59 @@
+"""The command that verifies that groups have stopped: verify."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli import options
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import show, talk, warn_of_hidden_topics
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.person import Person
+from migrate_groups.snapshots.times import parse_duration
+from migrate_groups.text import some
+
+
+def verify(
+    groups: options.Groups = None,
+    group: options.GroupOption = None,
+    *,
+    topic: options.TopicGlobs = None,
+    wait: Annotated[
+        str, typer.Option("--wait", metavar="DURATION", help="How long to wait until the groups have stopped.")
+    ] = "0s",
+    settle: options.Settle = "10s",
+    output_format: options.Format = "table",
+    connection: Connection,
+) -> None:
+    """Verify that groups have stopped: no members, and no commits.
+
+    With --topic: no member is assigned or subscribed to these topics, and no offset of theirs is committed.
+
+    Example: migrate-groups verify big-group --wait 5m --bootstrap-server localhost:9092
+    """
+    wanted = options.all_groups(groups, group)
+    seconds, quiet = parse_duration(wait, "--wait"), parse_duration(settle, "--settle")
+    from migrate_groups.snapshots.selection import TopicPattern
+
+    patterns = [TopicPattern(each) for each in topic or []]
+    with connection.open_reader() as reader:
+        from migrate_groups.migration.stop import Wait, prove_stopped
+
+        person = Person()
+        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=person.still_running, said=person.said)
+        prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
+        warn_of_hidden_topics(reader)
+    if output_format == "json":
+        from migrate_groups.show.documents import VerifyDocument
+
+        print_document(VerifyDocument(groups=tuple(wanted), topics=tuple(topic or []), settle=quiet))
+    elif topic:
+        which = f"{some(topic)} of {some(wanted)}"
+        show(f"stopped: {which}; no member on these topics, and no offset of theirs moved within {settle}")
+    else:
+        show(f"stopped: {some(wanted)}; no member, and no offset moved within {settle}")
+    talk(f"next: migrate-groups snapshot {shlex.join(wanted)} -o before.parquet")

@@ -1,0 +1,63 @@
+"""JSON on stdout: a command that is called with ``--format json`` prints one document, also if it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate_groups.errors import MigrateGroupsError, UsageError
+
+if TYPE_CHECKING:
+    import msgspec
+
+awaited: ContextVar[bool] = ContextVar("awaited", default=False)
+"""Whether the running command was called with ``--format json`` and has not printed its document yet."""
+
+
+def print_document(document: msgspec.Struct | bytes) -> None:
+    """Print the JSON document of a command on stdout. A plan and a receipt are passed as the bytes of their files."""
+    awaited.set(False)
+    sys.stdout.buffer.write(document if isinstance(document, bytes) else _encoded(document))
+    sys.stdout.buffer.flush()
+
+
+def print_error(kind: str, exit_code: int, message: str) -> None:
+    """Print the JSON document of a failed command, if ``--format json`` was given and no document is printed yet.
+
+    kind: the class of the error. message: the error on one line, as on stderr.
+    """
+    if awaited.get():
+        from migrate_groups.show.documents import Error, ErrorDocument
+
+        print_document(ErrorDocument(error=Error(kind=kind, exit_code=exit_code, message=message)))
+
+
+def kind_of(error: MigrateGroupsError) -> str:
+    """Return the name of the error's class in `errors`, or of its nearest base class there."""
+    return next(each.__name__ for each in type(error).__mro__ if each.__module__ == MigrateGroupsError.__module__)
+
+
+def check_stdout_is_free(output: Path, output_format: str) -> None:
+    """Raise `UsageError` if both the output file and the JSON document are to go to stdout."""
+    if str(output) == "-" and output_format == "json":
+        raise UsageError("-o - and --format json both write to stdout: name a file with -o")
+
+
+def _encoded(document: msgspec.Struct) -> bytes:
+    import msgspec
+
+    # Only ASCII, so that no name in it can control a terminal, whatever the encoding of stdout.
+    return json.dumps(msgspec.to_builtins(document, enc_hook=_text), indent=1).encode() + b"\n"
+
+
+def _text(value: object) -> str:
+    """Return a path as text; bytes of a file's name that are not UTF-8 are escaped.
+
+    Raises TypeError for any other type, because no document has one that msgspec can't encode.
+    """
+    if not isinstance(value, Path):
+        raise TypeError(f"{type(value).__name__} is no part of a document")
+    return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

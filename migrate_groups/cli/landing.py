@@ -1,0 +1,89 @@
+"""Copy the log of ``__consumer_offsets`` for a command that reads it with Spark, and make its folder of results."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import talk
+from migrate_groups.cli.progress import bar
+from migrate_groups.errors import InvalidInput, Undetermined
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.text import did_you_mean
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.migration.reading.landing import Landing
+    from migrate_groups.model.partitions import TopicPartition
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[None]:
+    """Make a folder, and delete it again if the block fails. Raises `InvalidInput` if it can't be made."""
+    try:
+        out.mkdir()
+    except FileExistsError:
+        raise InvalidInput(f"{out} exists already: pass another folder, or remove it") from None
+    except OSError as error:
+        raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+class Landed(NamedTuple):
+    """The copied log of a cluster, and the log end offsets of its topics right after the copy, at ``taken_at``."""
+
+    cluster_id: str
+    landing: Landing
+    taken_at: datetime
+    log_ends: Mapping[TopicPartition, int]
+
+
+def land_log(connection: Connection, groups: Collection[str], folder: Path) -> Landed:
+    """Copy the records of ``__consumer_offsets`` that the folder ``folder`` lacks, and read all log end offsets.
+
+    The log end offsets are those of the partitions of all topics.
+
+    Raises `Undetermined` if ``__consumer_offsets`` does not exist.
+    """
+    from migrate_groups.files.runs.copied_log import CopiedLog
+    from migrate_groups.migration.reading.landing import land
+    from migrate_groups.migration.reading.log_ends import current_log_ends
+    from migrate_groups.model.offsets_topic import log_partition
+    from migrate_groups.model.partitions import TopicPartition
+
+    with connection.open_offsets_topic() as (reader, topic):
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if described is None:
+            raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
+        _warn_of_missing(reader, groups)
+        count = len(described.partitions)
+        wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
+        bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
+        cluster_id = reader.cluster_id()
+        log = CopiedLog.load(folder, cluster_id)
+        log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
+        with bar(f"reading {OFFSETS_TOPIC}") as progress:
+            landing = land(reader, topic, log, wanted, progress)
+        # Read before Spark starts, which takes seconds: a later log end would be set against the commits of now.
+        return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
+
+
+def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
+    """Print which groups do not exist now. That is no error, because the log may have commits of a deleted group."""
+    if not groups:
+        return
+    there = [each.group for each in reader.list_groups()]
+    for group in sorted({*groups} - {*there}):
+        near = did_you_mean([group], there)
+        found = f"group {group!r} does not exist now{f' ({near})' if near else ''}"
+        talk(f"warning: {found}: only its past commits can be shown")

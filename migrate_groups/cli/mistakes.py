@@ -1,0 +1,82 @@
+"""Errors about a command line with unknown words or options; they say what to type instead."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from migrate_groups.errors import UsageError
+from migrate_groups.text import did_you_mean, named
+
+TyperError: type[Exception] = typer.BadParameter.__bases__[0]
+"""The base of Typer's errors about a command line, which it does not export; its module differs between versions."""
+
+_ELSEWHERE: Mapping[str, str] = {
+    "-b": "it is --bootstrap-server here",
+    "-F": "it is --command-config here",
+    "-X": "it is --property here",
+    "--all-groups": "name each group; migrate-groups list shows their names",
+    "--command-property": "it is --property here",
+    "--consumer-property": "it is --property here",
+    "--consumer.config": "it is --command-config here",
+    "--all-topics": "leave it out, because a command without --topic takes all topics",
+    "--delete": "run migrate-groups delete-group",
+    "--delete-offsets": "run migrate-groups delete-offsets --group GROUP --topic TOPIC",
+    "--describe": "run migrate-groups describe",
+    "--execute": "leave it out, because apply and migrate write without it; --dry-run only shows the plan",
+    "--export": "run migrate-groups export",
+    "--from-file": "name the file without an option: migrate-groups apply FILE",
+    "--list": "run migrate-groups list",
+    "--members": "leave it out, because describe shows the members",
+    "--offsets": "leave it out, because describe shows the committed offsets",
+    "--regex": "name each group; --topic takes globs such as 'payments.*'",
+    "--reset-offsets": "run migrate-groups rewind, then pass its file to migrate-groups apply",
+    "--state": "leave it out, because describe shows the state",
+    "--to-topic": "it is --topic here, or --to GROUP=TOPICS of split",
+    "--topic": "name topics in the split spec, or select rows of a file with migrate-groups filter --topic",
+    "--to-group": "pass it to apply, which writes the file to the group",
+    "--topics": "it is --topic here, once for each topic",
+}
+"""Options of Kafka's tools and of kcat, with what to type instead in a command that does not have the option."""
+
+
+def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
+    """Return the error for arguments that a command does not take. command: its name."""
+    if command == "list":
+        return UsageError(f"list takes no GROUP: run migrate-groups describe {shlex.join(arguments)}")
+    return UsageError(
+        f"{named('unexpected argument', arguments)}: quote a glob, such as 'payments.*', because the shell replaces it "
+        "by file names; repeat an option for each of its values"
+    )
+
+
+def in_our_words(error: Any) -> UsageError:
+    """Return an error of Typer about a command line as a `UsageError` of one line, which says what to type instead."""
+    see = f"see {error.ctx.command_path} --help" if error.ctx else "see --help"
+    if hasattr(error, "possibilities"):
+        return UsageError(f"unknown option {error.option_name}: {_instead(error) or see}")
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return UsageError(f"{message[:1].lower()}{message[1:]}: {see}")
+
+
+def unknown_command(name: str, commands: Mapping[str, object]) -> UsageError:
+    """Return the error for a command that does not exist."""
+    return UsageError(f"unknown command {name}: {did_you_mean([name], commands) or 'see migrate-groups --help'}")
+
+
+def _instead(error: Any) -> str:
+    """Return what to type instead of an option that does not exist; empty if that is not known."""
+    if error.option_name in _ELSEWHERE:
+        return _ELSEWHERE[error.option_name]
+    if error.ctx.parent is None:
+        return "options come after the command, as in migrate-groups describe GROUP --timeout 10s"
+    typed, parameters = error.option_name.lstrip("-"), error.ctx.command.params
+    for each in parameters:
+        if each.param_type_name == "argument" and (each.metavar or "").rstrip(".").lower() == typed.removesuffix("s"):
+            return f"{each.metavar} is an argument here: name it without an option"
+    options = [name for each in parameters if each.param_type_name == "option" for name in each.opts]
+    # The dashes are compared too, so a name that is not near would look similar with the usual likeness.
+    return did_you_mean([error.option_name], options, 0.75)

@@ -1,0 +1,81 @@
+"""Run the command of ``migrate --on-start``, which starts the new applications as soon as they may start."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from migrate_groups.cli.console import talk
+from migrate_groups.errors import UsageError
+
+SECONDS_AFTER_GUARD = 60.0
+_STDERR = 2
+# Our variables hold credentials of the cluster, which the command does not need.
+_OURS = "MIGRATE_GROUPS_"
+_RUN_DIR = "MIGRATE_GROUPS_RUN_DIR"
+
+
+class OnStart:
+    """A command that is started after the write, runs while the source group is watched, and is awaited after that.
+
+    It runs without a shell, with empty stdin; what it prints goes to stderr, because stdout is data. Of the
+    ``MIGRATE_GROUPS_…`` variables it gets only ``MIGRATE_GROUPS_RUN_DIR``. A signal that a terminal sends on Ctrl-C
+    reaches it too.
+    """
+
+    def __init__(self, command: str, run_dir: Path) -> None:
+        """Split the command into words as a shell does. run_dir: the run directory of the migration.
+
+        Raises `UsageError` if the command is empty or has an open quote, or if its program is not found.
+        """
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"--on-start {command!r}: {error}; it is split into words as a shell does") from None
+        if not self._words:
+            raise UsageError("--on-start is empty; expected a program and its arguments")
+        if shutil.which(self._words[0]) is None:
+            raise UsageError(f"--on-start: program {self._words[0]!r} is not found, or may not be run")
+        # Messages name the program alone, because an argument may be a secret, and messages reach logs.
+        self.program, self._run_dir = self._words[0], run_dir
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failure = ""
+
+    def start(self) -> None:
+        """Start the command. If it can't be started, print this; raise nothing, because the offsets are in place.
+
+        `wait` returns the failure.
+        """
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+        environment[_RUN_DIR] = str(self._run_dir.absolute())
+        try:
+            self._process = subprocess.Popen(
+                self._words, env=environment, stdin=subprocess.DEVNULL, stdout=_STDERR, stderr=_STDERR
+            )
+        except OSError as error:
+            self._failure = f"could not be started: {error.strerror}"
+            talk(f"{self._said(self._failure)}: START THE NEW GROUPS NOW, by hand")
+
+    def wait(self) -> str:
+        """Wait at most 60 s for the command to end, and return how it failed, as a sentence; empty if it did not.
+
+        A command that has not ended by then is left running.
+        """
+        if self._process is None:
+            return self._said(self._failure)
+        if self._process.poll() is None:
+            talk(f"waiting up to {SECONDS_AFTER_GUARD:g} s for --on-start to end: {self.program}")
+        try:
+            code = self._process.wait(SECONDS_AFTER_GUARD)
+        except subprocess.TimeoutExpired:
+            return self._said(f"has not ended, and is left running as process {self._process.pid}")
+        if code < 0:
+            return self._said(f"was killed by signal {-code} ({signal.strsignal(-code)})")
+        return self._said(f"ended with exit code {code}" if code else "")
+
+    def _said(self, failure: str) -> str:
+        return failure and f"--on-start: {self.program} {failure}"

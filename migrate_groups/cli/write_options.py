@@ -1,0 +1,83 @@
+"""The options of a write on the command line: apply and migrate share them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from migrate_groups.planning.options import OnExisting, OutOfRange, SecondClientMode, Uncommitted, Vanished
+from migrate_groups.snapshots.times import parse_duration
+
+
+class GivenOptions(NamedTuple):
+    """The options of a write as given on the command line; None: not given, so that the default or the spec decides.
+
+    A command with a parameter of this type has its fields as options.
+    """
+
+    on_existing: Annotated[
+        OnExisting | None,
+        typer.Option(
+            help="If the group to write to already has another committed offset: refuse; replace it by a higher offset "
+            "only (forward); or replace it always (overwrite).",
+            show_default="refuse",
+        ),
+    ] = None
+    uncommitted: Annotated[
+        Uncommitted | None,
+        typer.Option(
+            help="If the old group has no committed offset for a partition: refuse; start at the log start offset "
+            "(earliest); start at the log end offset from when a member last consumed the topic (latest, migrate "
+            "only); or hand over nothing (leave).",
+            show_default="refuse",
+        ),
+    ] = None
+    out_of_range: Annotated[
+        OutOfRange | None,
+        typer.Option(
+            help="If a committed offset is below the log start offset: refuse, or start at the log start offset "
+            "(earliest).",
+            show_default="refuse",
+        ),
+    ] = None
+    vanished: Annotated[
+        Vanished | None,
+        typer.Option(
+            help="If a committed offset expired or was deleted after the snapshot: refuse, or hand over the offset of "
+            "the snapshot (restore).",
+            show_default="refuse",
+        ),
+    ] = None
+    any_kind: Annotated[
+        bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or Kafka Connect.")
+    ] = False
+    second_client: Annotated[
+        SecondClientMode | None,
+        typer.Option(
+            help="Whether confluent-kafka must read the offsets back too (required), should (auto), or is not used "
+            "(none).",
+            show_default="auto",
+        ),
+    ] = None
+    settle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long the old group must neither commit nor change its members before the write.",
+            show_default="10s",
+        ),
+    ] = None
+    guard: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
+    ] = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the fields of `WriteOptions` that were given; durations in seconds.
+
+        Raises `UsageError` for a duration that is not valid.
+        """
+        given = {name: value for name, value in self._asdict().items() if value not in (None, False)}
+        durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}
+        return given | durations

@@ -1,0 +1,86 @@
+"""Recognise a file that was given where another kind of file is expected, and say what to do instead."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from migrate_groups.errors import InvalidInput
+
+SNAPSHOT, SPEC, PLAN, RECEIPT = "a snapshot", "a split spec", "a plan", "a receipt"
+
+
+class _Kind(NamedTuple):
+    """A kind of file that a user may pass by mistake.
+
+    sign: a regular expression. A file is of the first kind in `_KINDS` whose sign is found in the first `_BEGINNING`
+    bytes of the file. advice: what to do with such a file, for the error message.
+    """
+
+    name: str
+    sign: bytes
+    advice: str
+
+
+_KINDS = (
+    _Kind(
+        SNAPSHOT,
+        rb"\APAR1|\A(?=.*\btopic\b)(?=.*\bpartition\b)[^;\t\n]+\n",
+        "pass it to apply, split, filter, rewind or export",
+    ),
+    _Kind(PLAN, rb'"schema":\s*"migrate-groups/plan"', "pass it to apply, or to migrate --approved"),
+    _Kind(RECEIPT, rb'"schema":\s*"migrate-groups/receipt"', "pass it to rollback, hand-back or delete-offsets"),
+    _Kind(
+        "the output of kafka-consumer-groups --describe",
+        rb"\bCURRENT-OFFSET\b",
+        "take a snapshot with migrate-groups snapshot GROUP -o before.csv",
+    ),
+    _Kind("a CSV file with semicolons or tabs", rb"\A[^, ;\t\n]*[;\t][^, ;\t\n]*[;\t]", "save it with commas"),
+    _Kind("a spreadsheet", rb"\APK\x03\x04", "save it as CSV with commas"),
+    _Kind(SPEC, rb"(?m)^[ \t]*(source[ \t]*=|\[\[target\]\])", "pass it to migrate, or to split --spec"),
+    _Kind(
+        "a file of client properties",
+        rb"(?m)^[ \t]*(bootstrap\.servers|metadata\.broker\.list|security\.protocol)[ \t]*[=:]",
+        "pass it as --command-config",
+    ),
+)
+_BEGINNING = 4096
+# What to pass instead of a file of this kind, where a receipt is expected. {name} is the name of the file, {receipts}
+# the receipts beside it.
+_RECEIPTS = {
+    SNAPSHOT: "pass the receipt of its write{receipts}, or the run directory of migrate",
+    SPEC: "pass its run directory, {name}.run",
+    PLAN: "pass the receipt of its write, or the run directory of migrate",
+}
+
+
+def beginning_of(path: Path) -> bytes:
+    """Return the first bytes of a file, by which `mistaken` recognises its kind; none if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_BEGINNING)
+    except OSError:
+        return b""
+
+
+def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
+    """Return the error for a file of another kind than ``expected``; None if its kind is expected or not known.
+
+    data: the bytes of the file. name: its name, for the error. expected: the kind that the command takes, for instance
+    `RECEIPT`.
+    """
+    beginning = bytes(data[:_BEGINNING])
+    kind = next((each for each in _KINDS if re.search(each.sign, beginning)), None)
+    if kind is None or kind.name == expected:
+        return None
+    receipt = _RECEIPTS.get(kind.name) if expected == RECEIPT else None
+    advice = (receipt or kind.advice).format(name=name, receipts=_receipts_of(Path(name)))
+    return InvalidInput(f"{name} is {kind.name}, not {expected}: {advice}")
+
+
+def _receipts_of(path: Path) -> str:
+    """Return the names of the receipts that `apply` has written beside a file, to be inserted into an advice."""
+    found = sorted(path.parent.glob(f"{glob.escape(path.name)}*.receipt.json"))
+    return f", {' or '.join(map(str, found[:3]))}" if found else " (there is none beside it)"

@@ -1,0 +1,123 @@
+"""Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for `audit` and `history`.
+
+Each copy adds files. The metadata of a file says which offsets of each partition have been copied so far, from the
+first to the last. It is in the same file as the records, so that the two can't disagree. If a copy is interrupted, the
+next one continues after the last file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.parquet import write_table
+from migrate_groups.files.safe_write import write_whole
+
+SCHEMA = pa.schema(
+    [
+        pa.field("log_partition", pa.int32(), nullable=False),
+        pa.field("log_offset", pa.int64(), nullable=False),
+        pa.field("log_time", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+"""The columns: the partition and offset of a record in the offsets topic, the time when it was written, its kind
+(``record``, ``control`` or ``aborted``), and the bytes of its key and value."""
+
+_METADATA = b"migrate-groups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedLog:
+    """The part of one cluster's ``__consumer_offsets`` that has been copied to the files in a folder.
+
+    starts: by partition number, the first offset to copy. ends: by partition number, the first offset that is not
+    copied yet. files: the number of files in the folder.
+    """
+
+    folder: Path
+    cluster_id: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    files: int = 0
+
+    @staticmethod
+    def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
+        """Return what has been copied to a folder, with partitions added that are still to be copied. Copies nothing.
+
+        starts: by partition number, the first offset to copy. Makes the folder if it does not exist.
+
+        Raises `InvalidInput` if a partition has been copied from another start offset or from another cluster, if a
+        Parquet file in the folder is not part of a copied log, or if the folder can't be used.
+        """
+        found = CopiedLog.load(folder, cluster_id)
+        for number, start in starts.items():
+            if found.starts.get(number, start) != start:
+                raise InvalidInput(f"{folder} holds the log of another cut-over: name another folder with --log")
+        return found.with_partitions(starts)
+
+    @staticmethod
+    def load(folder: Path, cluster_id: str) -> CopiedLog:
+        """Return what has been copied to a folder. Makes the folder if it does not exist; nothing is copied then.
+
+        Raises `InvalidInput` if a Parquet file in the folder can't be read or is not part of a copied log, if it was
+        copied from another cluster, or if the folder can't be used.
+        """
+        try:
+            folder.mkdir(exist_ok=True)
+            files = sorted(folder.glob("*.parquet"))
+        except OSError as error:
+            raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
+        if not files:
+            return CopiedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
+        *_, found = map(_described, files)
+        if found.cluster_id != cluster_id:
+            raise InvalidInput(f"{folder} holds the log of cluster {found.cluster_id}: name another folder with --log")
+        return replace(found, files=int(files[-1].stem) + 1)
+
+    def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
+        """Return the log with these partitions of ``__consumer_offsets`` added, of which nothing is copied yet.
+
+        starts: by partition number, the first offset to copy. A partition that the log has already is left as it is.
+        """
+        return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
+
+    def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> CopiedLog:
+        """Write records to one more file, and return the log with that file.
+
+        rows: tuples with the columns of `SCHEMA`. ends: by partition number, the first offset that is not copied yet.
+        Raises `InvalidInput` if the file can't be written.
+        """
+        grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
+        state = {
+            "cluster_id": self.cluster_id,
+            "starts": {str(number): start for number, start in self.starts.items()},
+            "ends": {str(number): end for number, end in grown.ends.items()},
+        }
+        columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
+        write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
+        return grown
+
+
+def _described(path: Path) -> CopiedLog:
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        state = json.loads(metadata[_METADATA])
+        starts, ends = ({int(number): int(at) for number, at in state[name].items()} for name in ("starts", "ends"))
+        return CopiedLog(
+            folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
+        )
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{path} is damaged, or not a file that audit --log wrote: name another folder with --log"
+        ) from error

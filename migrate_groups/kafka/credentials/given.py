@@ -1,0 +1,168 @@
+"""Parse client properties (Java properties), and hand them out one by one under Kafka's own names.
+
+librdkafka's spelling is understood too where it means exactly one of Kafka's own properties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.text import did_you_mean
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# librdkafka's spelling of a property, as in files of kcat and confluent-kafka; and Kafka's own, with the same meaning.
+_LIBRDKAFKA = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.assertion.jwt.template.file": "sasl.oauthbearer.assertion.template.file",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+# By property, the values that name what this package does anyway, so that setting them changes nothing.
+_AS_HERE = {
+    "enable.ssl.certificate.verification": {"true"},
+}
+# Properties that only affect speed, memory, or reading and writing records. Ignoring them does not change the outcome.
+_TUNING = frozenset(
+    """
+    acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.size buffer.memory check.crcs
+    client.id client.rack compression.type connections.max.idle.ms delivery.timeout.ms enable.auto.commit
+    enable.idempotence enable.metrics.push fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id
+    group.instance.id group.protocol heartbeat.interval.ms isolation.level key.deserializer key.serializer
+    linger.ms max.block.ms max.in.flight.requests.per.connection max.partition.fetch.bytes max.poll.interval.ms
+    max.poll.records max.request.size metadata.max.age.ms metadata.max.idle.ms metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms partition.assignment.strategy
+    partitioner.class receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms retries
+    retry.backoff.max.ms retry.backoff.ms sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms
+    sasl.login.read.timeout.ms
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    send.buffer.bytes session.timeout.ms socket.connection.setup.timeout.max.ms
+    socket.connection.setup.timeout.ms transaction.timeout.ms transactional.id value.deserializer
+    value.serializer
+    """.split()  # noqa: SIM905  a list of quoted names would fill two screens
+)
+_READ = frozenset(
+    """
+    bootstrap.servers https.ca.location https.ca.pem sasl.jaas.config sasl.login.callback.handler.class sasl.mechanism
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.extensions sasl.oauthbearer.grant.type
+    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.method
+    sasl.kerberos.keytab sasl.kerberos.principal sasl.kerberos.service.name
+    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.password sasl.username security.protocol
+    ssl.certificate.location
+    ssl.endpoint.identification.algorithm ssl.key.location ssl.key.password ssl.keystore.certificate.chain
+    ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type
+    """.split()  # noqa: SIM905
+)
+_SECRET = re.compile(
+    r"(sasl\.jaas\.config|\.key(\.pem)?|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
+)
+# Errors quote only these values, because a backslash at a line's end may have joined a secret to any other value.
+_HARMLESS = frozenset(
+    (
+        *("AWS_MSK_IAM", "GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
+    )
+)
+_ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
+
+
+def parse_properties(text: str, where: str) -> dict[str, str]:
+    """Return the keys and values of a Java properties text.
+
+    Raises `InvalidInput` if an escape is malformed, or if a value contains the property of the next line, because of a
+    backslash at the line's end. ``where`` names the text in errors.
+    """
+    import javaproperties  # imported here because it takes 30 ms
+
+    try:
+        found = dict(javaproperties.loads(text))
+    except javaproperties.InvalidUEscapeError as error:
+        raise InvalidInput(
+            f"{where}: a \\u is not followed by four hexadecimal digits: write \\\\u for a plain \\u"
+        ) from error
+    for key, value in found.items():
+        if key != "sasl.jaas.config" and _ANOTHER.search(value):
+            raise InvalidInput(
+                f"{where}: the value of {key} contains another property: remove the \\ at the end of its line"
+            )
+    return found
+
+
+def is_secret(key: str) -> bool:
+    """Return whether the value of a property is or contains a secret."""
+    return bool(_SECRET.search(key))
+
+
+def similar_property(key: str) -> str:
+    """Return ``did you mean …?`` with the known properties that an unknown one resembles; empty if there is none.
+
+    Only a slip of the pen counts, because the names of many properties of Kafka are alike; and a prefix of a framework.
+    """
+    known = {*_READ, *_LIBRDKAFKA}
+    if key in known:
+        return ""
+    if end := next((each for each in sorted(known) if key.endswith(f".{each}")), ""):
+        return f"did you mean {end}?"
+    return did_you_mean([key], known, likeness=0.9)
+
+
+class Given:
+    """The properties of a file; it remembers which of them were not used.
+
+    A key in librdkafka's spelling is read as Kafka's own. Raises `InvalidInput` if both are given and differ.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._written = {_LIBRDKAFKA[key]: key for key in values if key in _LIBRDKAFKA}
+        for key, written in self._written.items():
+            if values.get(key, values[written]) != values[written]:
+                raise InvalidInput(f"{written} and {key} are the same property, with different values: remove one")
+        values = {_LIBRDKAFKA.get(key, key): value for key, value in values.items()}
+        self._values = values
+        used_anyway = {key for key, value in values.items() if key in _TUNING or value.strip() in _AS_HERE.get(key, ())}
+        self._unused = dict.fromkeys(values.keys() - used_anyway)
+
+    def take(self, key: str, default: str = "") -> str:
+        """Return a value without white space around it, and mark it as used."""
+        self._unused.pop(key, None)
+        return self._values.get(key, default).strip()
+
+    def value(self, key: str) -> str:
+        """Return a value without white space around it, and do not mark it as used."""
+        return self._values.get(key, "").strip()
+
+    def written(self, key: str) -> str:
+        """Return the key as it is written in the file."""
+        return self._written.get(key, key)
+
+    def take_all(self, prefix: str) -> dict[str, str]:
+        """Return the values of all keys that begin with ``prefix``, by the rest of the key; mark them as used."""
+        return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
+
+    def add_unused(self, keys: Iterable[str]) -> None:
+        """Add keys that were not used."""
+        self._unused |= dict.fromkeys(keys)
+
+    def not_used(self) -> tuple[str, ...]:
+        """Return the keys of the given client properties that nothing has read yet, sorted."""
+        return tuple(sorted(map(self.written, self._unused)))
+
+
+def told(value: str) -> str:
+    """Return a property's value for an error message; ``an unknown value`` if it may be a secret."""
+    return value if value in _HARMLESS else "an unknown value"

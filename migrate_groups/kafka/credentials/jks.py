@@ -1,0 +1,118 @@
+"""Read Java's own keystore format, JKS: certificates as they are, private keys once they are decrypted.
+
+The format is that of the JDK's ``sun.security.provider.JavaKeyStore``: a header, entries, and a SHA-1 of the password
+and all before it. All numbers are big-endian, and all texts in Java's modified UTF-8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from migrate_groups.kafka.credentials.der import Damaged, fields
+
+MAGIC = b"\xfe\xed\xfe\xed"
+_DIGEST = 20  # bytes of a SHA-1
+_PROTECTED = bytes.fromhex("2b060104012a02110101")  # 1.3.6.1.4.1.42.2.17.1.1: how JKS encrypts a private key
+
+
+class WrongPassword(Exception):
+    """A password does not fit, or what it protects was changed."""
+
+
+class Entry(NamedTuple):
+    """A trusted certificate, or a private key (still encrypted) with its certificate chain; certificates are DER."""
+
+    alias: str
+    certificates: tuple[bytes, ...]
+    encrypted_key: bytes | None = None
+
+
+def entries(content: bytes, password: str | None) -> list[Entry]:
+    """Return the entries of a JKS store; without a password, its integrity is not verified, as in Java.
+
+    Raises `WrongPassword`, or `Damaged` if the content is not a whole JKS store.
+    """
+    if password is not None:
+        expected = hashlib.sha1(_characters(password) + b"Mighty Aphrodite" + content[:-_DIGEST]).digest()  # noqa: S324
+        if expected != content[-_DIGEST:]:
+            raise WrongPassword
+    reader = _Reader(content[:-_DIGEST])
+    magic, version, count = reader.take(4), reader.number(4), reader.number(4)
+    if magic != MAGIC or version not in (1, 2):
+        raise Damaged
+    found = [_entry(reader, version) for _ in range(count)]
+    if not reader.is_at_end():
+        raise Damaged
+    return found
+
+
+def decrypted(encrypted_key: bytes, password: str) -> bytes:
+    """Return a private key as PKCS #8 (DER). Raises `WrongPassword` or `Damaged`."""
+    (key,) = fields(encrypted_key, 0x30)
+    algorithm, protected = fields(key, 0x30, 0x04)
+    if fields(algorithm, 0x06) != [_PROTECTED]:
+        raise Damaged
+    return _unprotected(protected, _characters(password))
+
+
+def _unprotected(protected: bytes, password: bytes) -> bytes:
+    salt, encrypted, digest = protected[:_DIGEST], protected[_DIGEST:-_DIGEST], protected[-_DIGEST:]
+    stream = itertools.chain.from_iterable(_key_stream(password, salt))
+    plain = bytes(byte ^ key for byte, key in zip(encrypted, stream, strict=False))
+    if hashlib.sha1(password + plain).digest() != digest:  # noqa: S324  the format has no other
+        raise WrongPassword
+    return plain
+
+
+def _key_stream(password: bytes, salt: bytes) -> Iterator[bytes]:
+    while True:
+        salt = hashlib.sha1(password + salt).digest()  # noqa: S324  the format has no other
+        yield salt
+
+
+def _characters(password: str) -> bytes:
+    return password.encode("utf-16-be", "surrogatepass")
+
+
+def _entry(reader: _Reader, version: int) -> Entry:
+    kind, alias = reader.number(4), reader.text()
+    reader.take(8)  # when the entry was made
+    if kind == 1:
+        key = reader.take(reader.number(4))
+        chain = tuple(_certificate(reader, version) for _ in range(reader.number(4)))
+        return Entry(alias, chain, key)
+    if kind == 2:
+        return Entry(alias, (_certificate(reader, version),))
+    raise Damaged
+
+
+def _certificate(reader: _Reader, version: int) -> bytes:
+    if version == 2 and reader.text() != "X.509":
+        raise Damaged
+    return reader.take(reader.number(4))
+
+
+class _Reader:
+    """Takes bytes from the front of a content. Raises `Damaged` beyond its end."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._at = content, 0
+
+    def take(self, length: int) -> bytes:
+        taken = self._content[self._at : self._at + length]
+        if len(taken) != length:
+            raise Damaged
+        self._at += length
+        return taken
+
+    def number(self, length: int) -> int:
+        return int.from_bytes(self.take(length))
+
+    def text(self) -> str:
+        return self.take(self.number(2)).decode(errors="replace")
+
+    def is_at_end(self) -> bool:
+        return self._at == len(self._content)

@@ -1,0 +1,87 @@
+"""SASL GSSAPI (Kerberos) for kafka-python, with the ticket cache or keytab of JAAS. It needs the extra ``kerberos``.
+
+confluent-kafka's wheel for Linux has no GSSAPI, so that the second client can't log in.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+from migrate_groups.errors import INSTALL_KERBEROS, ClusterUnavailable, MissingDependency
+from migrate_groups.kafka.credentials.given import Given
+
+NO_SECOND_CLIENT = "confluent-kafka's wheel has no GSSAPI (Kerberos)"
+_WITHOUT_EFFECT = (
+    *("clearPass", "debug", "doNotPrompt", "isInitiator", "refreshKrb5Config", "renewTGT", "storeKey", "storePass"),
+    *("tryFirstPass", "useFirstPass"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kerberos:
+    """A login with Kerberos tickets: those that a keytab gets, or those of a cache.
+
+    client: the principal, or None for that of the cache. ticket_cache: a file, or None for the default cache.
+    """
+
+    mechanism = "GSSAPI"
+    service: str
+    client: str | None = None
+    keytab: str | None = None
+    ticket_cache: str | None = None
+
+    @property
+    def principal(self) -> str:
+        """A description of the principal, because only the brokers know how they shorten it."""
+        return f"Kerberos principal {self.client}" if self.client else "the Kerberos principal of the ticket cache"
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return this login as kafka-python's properties."""
+        from migrate_groups.kafka.credentials.kafka_python_login import use_our_gssapi
+
+        use_our_gssapi()
+        return {"sasl_kerberos_name": self}
+
+    def confluent(self) -> dict[str, Any]:
+        """Raise `ClusterUnavailable`, because confluent-kafka can't log in so."""
+        raise ClusterUnavailable(f"the second client can't log in: {NO_SECOND_CLIENT}")
+
+    def context(self, host: str) -> tuple[str, Any]:
+        """Return the name of the service on a host, and the security context of a login to it.
+
+        Raises `ClusterUnavailable` if there is no ticket.
+        """
+        import gssapi
+
+        service = f"{self.service}@{host}"
+        store = {"client_keytab": f"FILE:{self.keytab}", "ccache": f"MEMORY:{hash(self)}"} if self.keytab else {}
+        store |= {"ccache": f"FILE:{self.ticket_cache}"} if self.ticket_cache else {}
+        try:
+            client = gssapi.Name(self.client, gssapi.NameType.kerberos_principal) if self.client else None
+            credentials = gssapi.Credentials(name=client, usage="initiate", store=store or None)
+            name = gssapi.Name(service, gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
+            return service, gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
+        except gssapi.exceptions.GSSError as error:
+            raise ClusterUnavailable(f"no Kerberos ticket ({' '.join(str(error).split())}): run kinit") from error
+
+
+def kerberos(given: Given, options: Given) -> Kerberos:
+    """Return the login of Java's Krb5LoginModule, or of librdkafka's properties.
+
+    Raises `MissingDependency` without the extra.
+    """
+    if importlib.util.find_spec("gssapi") is None:
+        raise MissingDependency(f"Kerberos needs a package that is not installed: {INSTALL_KERBEROS}")
+    for option in _WITHOUT_EFFECT:
+        options.take(option)
+    uses_keytab = options.take("useKeyTab", "false").lower() == "true"
+    uses_cache = options.take("useTicketCache", "false").lower() == "true"
+    keytab, cache = options.take("keyTab"), options.take("ticketCache")
+    return Kerberos(
+        service=given.take("sasl.kerberos.service.name") or options.take("serviceName") or "kafka",
+        client=options.take("principal") or given.take("sasl.kerberos.principal") or None,
+        keytab=(keytab if uses_keytab else "") or given.take("sasl.kerberos.keytab") or None,
+        ticket_cache=cache if uses_cache and cache else None,
+    )

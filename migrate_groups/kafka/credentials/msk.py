@@ -1,0 +1,95 @@
+"""AWS MSK IAM: tokens for SASL OAUTHBEARER that AWS credentials sign. They need the extra ``msk``.
+
+Java's mechanism AWS_MSK_IAM logs in to the same listener. OAUTHBEARER takes its place, because both clients have it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from migrate_groups.errors import INSTALL_MSK, MissingDependency
+from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
+
+_BROKER = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:\d+$")
+
+
+def check_installed() -> None:
+    """Raise `MissingDependency` without the extra."""
+    if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
+        raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")
+
+
+def region_of(bootstrap_servers: str) -> str:
+    """Return the AWS region in the host name of an MSK broker; empty if there is none."""
+    hosts = (each.strip() for each in bootstrap_servers.split(","))
+    return next((found[1] for host in hosts if (found := _BROKER.search(host))), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A role that is assumed for the login, with the options that Java's IAMLoginModule has for it."""
+
+    arn: str
+    session_name: str = "migrate-groups"
+    external_id: str = ""
+    sts_region: str = ""
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MskIam:
+    """Tokens signed with AWS credentials: those of a profile or of the default chain, or those of a role."""
+
+    region: str
+    profile: str | None = None
+    role: Role | None = None
+    principal = "the IAM principal"
+
+    def fetch(self) -> Token:
+        """Return a new token, valid for 15 minutes. Raises `NoToken`."""
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+        from botocore.credentials import CredentialProvider
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.session import Session
+
+        class Provider(CredentialProvider):  # type: ignore[misc]  # botocore has no types
+            def load(provider) -> Any:  # noqa: N805  `self` is the settings'
+                return self._credentials(session)
+
+        try:
+            session = Session(profile=self.profile)
+            region = self.region or session.get_config_variable("region")
+            if not region:
+                raise NoToken('the AWS region is not known: add awsRegion="…" to sasl.jaas.config')
+            token, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(region, Provider())
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise NoToken(f"AWS gave no credentials: {' '.join(str(error).split())}") from error
+        return Token(token, expires / 1000 - now())
+
+    def _credentials(self, session: Any) -> Any:
+        if self.role is None:
+            found = session.get_credentials()
+            if found is None:
+                raise NoToken(
+                    "there are no AWS credentials: add awsProfileName to sasl.jaas.config, or set AWS_PROFILE"
+                )
+            return found.get_frozen_credentials()
+        from botocore.credentials import Credentials
+
+        role = self.role
+        keys = {
+            "region_name": role.sts_region or self.region or None,
+            "aws_access_key_id": role.access_key or None,
+            "aws_secret_access_key": role.secret_key or None,
+            "aws_session_token": role.session_token or None,
+        }
+        external = {"ExternalId": role.external_id} if role.external_id else {}
+        answer = session.create_client("sts", **keys).assume_role(
+            RoleArn=role.arn, RoleSessionName=role.session_name, **external
+        )["Credentials"]
+        return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])

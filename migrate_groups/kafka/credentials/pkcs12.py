@@ -1,0 +1,88 @@
+"""Read PKCS #12 stores with ``cryptography``, which finds the first private key and all certificates (RFC 7292).
+
+``cryptography`` does not tell how many private keys there are, and takes as long as a damaged store tells it to: both
+are read from the parts of the store that are not encrypted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from migrate_groups.kafka.credentials.der import Damaged, children, fields
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+_MOST_ITERATIONS = 5_000_000  # as in the JDK's PKCS12KeyStore
+_DEEPEST = 8  # PBES2 nests to 4
+_DATA, _ENCRYPTED_DATA = (bytes.fromhex(f"2a864886f70d0107{last}") for last in ("01", "06"))
+_KEY, _ENCRYPTED_KEY = (bytes.fromhex(f"2a864886f70d010c0a01{last}") for last in ("01", "02"))
+_SEQUENCE, _INTEGER, _OCTETS, _OID, _EXPLICIT = 0x30, 0x02, 0x04, 0x06, 0xA0
+
+
+def is_pkcs12(content: bytes) -> bool:
+    """Return whether a content begins as a PKCS #12 store does: a sequence that begins with the version, 3."""
+    return content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:9]
+
+
+def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertificates]:
+    """Return the number of private keys, and the first of them with all certificates.
+
+    Raises `Damaged` if the store can't be read, and ``ValueError`` if the password is wrong.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    keys = _count_keys(content)
+    try:
+        return keys, load_pkcs12(content, None if password is None else password.encode())
+    except UnsupportedAlgorithm as error:
+        raise Damaged from error
+
+
+def _count_keys(content: bytes) -> int:
+    """Return the number of private keys of a store. Raises `Damaged`, also if reading the store would take minutes."""
+    (store,) = fields(content, _SEQUENCE)
+    _, safe = fields(store, _INTEGER, _SEQUENCE)
+    for _, mac in children(store)[2:]:
+        _check_iterations(mac)
+    return sum(_count_in(part) for _, part in children(_octets(safe)))
+
+
+def _count_in(part: bytes) -> int:
+    kind, value = fields(part, _OID, _EXPLICIT)
+    if kind == _ENCRYPTED_DATA:
+        (encrypted,) = fields(value, _SEQUENCE)
+        _, encrypted = fields(encrypted, _INTEGER, _SEQUENCE)
+        _, algorithm = fields(encrypted, _OID, _SEQUENCE)
+        _check_iterations(algorithm)
+        return 0
+    return sum(_is_key(bag) for _, bag in children(_octets(part)))
+
+
+def _is_key(bag: bytes) -> bool:
+    kind, value = fields(bag, _OID, _EXPLICIT)
+    if kind == _ENCRYPTED_KEY:
+        (key,) = fields(value, _SEQUENCE)
+        algorithm, _ = fields(key, _SEQUENCE, _OCTETS)
+        _check_iterations(algorithm)
+    return kind in (_KEY, _ENCRYPTED_KEY)
+
+
+def _octets(part: bytes) -> bytes:
+    """Return the elements of a sequence that is kept in the octets of a content."""
+    kind, value = fields(part, _OID, _EXPLICIT)
+    if kind != _DATA:
+        raise Damaged
+    (octets,) = fields(value, _OCTETS)
+    (sequence,) = fields(octets, _SEQUENCE)
+    return sequence
+
+
+def _check_iterations(algorithm: bytes, depth: int = 0) -> None:
+    """Raise `Damaged` if a number in an algorithm is too large for a number of iterations."""
+    for tag, value in children(algorithm):
+        if (tag == _INTEGER and int.from_bytes(value) > _MOST_ITERATIONS) or depth > _DEEPEST:
+            raise Damaged
+        if tag == _SEQUENCE:
+            _check_iterations(value, depth + 1)

@@ -1,0 +1,136 @@
+"""Read truststores and keystores in each format that Java's tools write: JKS, PKCS #12 and PEM.
+
+The content decides which format it is, because many files named .jks are PKCS #12 since Java 9.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.kafka.credentials import jks, pem, pkcs12
+from migrate_groups.kafka.credentials.der import Damaged
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+    from cryptography.x509 import Certificate
+
+TYPES = ("JKS", "PKCS12", "PEM")
+_JCEKS = b"\xce\xce\xce\xce"
+
+
+class Store(NamedTuple):
+    """A truststore or keystore: its content, the password that protects it, and the names of their properties."""
+
+    location: str
+    content: bytes
+    password: str | None
+    of_location: str
+    of_password: str
+
+    def trusted(self) -> str:
+        """Return the certificates that Java trusts, as PEM. Raises `InvalidInput`."""
+        if pem.is_pem(self.content):
+            return pem.certificates(self._text(), self.of_location)
+        if self._is_jks():
+            # Java trusts the client's own certificate in a truststore too, but not the rest of its chain.
+            return self._pem(pem.from_der(each.certificates[:1]) for each in self._jks())
+        number_of_keys, found = self._pkcs12()
+        if number_of_keys:
+            raise self._unusable(
+                "has a private key, so that it does not tell which of its certificates to trust: export these with "
+                f"keytool -exportcert -rfc -keystore {shlex.quote(self.location)} -alias …, and use the PEM file"
+            )
+        return self._pem([[each.certificate for each in found.additional_certs]])
+
+    def own(self, key_password: str | None) -> tuple[str, str]:
+        """Return the certificate chain and the private key, both as PEM. Raises `InvalidInput`.
+
+        key_password: the password of the key, if it is not that of the store. A key in PEM may stay encrypted.
+        """
+        if pem.is_pem(self.content):
+            return pem.certificates(self._text(), self.of_location), pem.private_key(self._text(), self.of_location)
+        if self.password is None:
+            raise self._unusable(f"needs a password: set {self.of_password}")
+        if self._is_jks():
+            keys = [each for each in self._jks() if each.encrypted_key is not None]
+            self._check_number(len(keys))
+            key = self._key_of_jks(keys[0], key_password or self.password)
+            return self._pem(map(pem.from_der, [keys[0].certificates])), key
+        number_of_keys, found = self._pkcs12()
+        self._check_number(number_of_keys)
+        if found.key is None or found.cert is None:
+            raise self._damaged()
+        chain = pem.chain(found.cert.certificate, [each.certificate for each in found.additional_certs])
+        return self._pem([chain]), pem.plain_key(found.key)
+
+    def _text(self) -> str:
+        return self.content.decode(errors="replace")
+
+    def _is_jks(self) -> bool:
+        if self.content.startswith(jks.MAGIC):
+            return True
+        if not pkcs12.is_pkcs12(self.content):
+            kind = "JCEKS" if self.content.startswith(_JCEKS) else "neither JKS, PKCS12 nor PEM"
+            raise self._unusable(f"is {kind}: {to_pkcs12(self.location)}")
+        return False
+
+    def _jks(self) -> list[jks.Entry]:
+        try:
+            return jks.entries(self.content, self.password)
+        except jks.WrongPassword:
+            raise self._locked() from None
+        except Damaged:
+            raise self._damaged() from None
+
+    def _key_of_jks(self, entry: jks.Entry, password: str) -> str:
+        try:
+            return pem.plain_key(pem.key_from_der(jks.decrypted(entry.encrypted_key or b"", password)))
+        except jks.WrongPassword:
+            raise self._unusable("has a private key with another password: check ssl.key.password") from None
+        except (Damaged, ValueError):
+            raise self._damaged() from None
+
+    def _pkcs12(self) -> tuple[int, PKCS12KeyAndCertificates]:
+        try:
+            return pkcs12.load(self.content, self.password)
+        except Damaged:
+            raise self._damaged() from None
+        except ValueError:
+            raise self._locked() from None
+
+    def _pem(self, certificates: Iterable[Iterable[Certificate]]) -> str:
+        try:
+            found = pem.written(each for some in certificates for each in some)
+        except ValueError:
+            raise self._damaged() from None
+        if not found:
+            raise self._unusable("has no certificate: add one with keytool -importcert")
+        return found
+
+    def _check_number(self, keys: int) -> None:
+        if keys != 1:
+            number = "no private key" if keys == 0 else f"{keys} private keys, and no property says which one to use"
+            copy = f"keytool -importkeystore -srckeystore {shlex.quote(self.location)} -srcalias … -destkeystore …"
+            raise self._unusable(f"has {number}: copy one to a store of its own with {copy}")
+
+    def _locked(self) -> InvalidInput:
+        if self.password is None:
+            return self._unusable(f"needs a password: set {self.of_password}")
+        return self._unusable(f"can't be opened: check {self.of_password}, and that the file is whole")
+
+    def _damaged(self) -> InvalidInput:
+        return self._unusable("is damaged: copy it again, and try it with keytool -list -keystore")
+
+    def _unusable(self, reason: str) -> InvalidInput:
+        return InvalidInput(f"{self.of_location} {self.location} {reason}")
+
+
+def to_pkcs12(location: str) -> str:
+    """Return the advice about a store of a type that is not supported."""
+    return (
+        f"convert it with keytool -importkeystore -srckeystore {shlex.quote(location)} -srcstoretype … "
+        "-destkeystore … -deststoretype PKCS12"
+    )

@@ -1,0 +1,92 @@
+"""Log each request to the cluster once it is answered or has failed: its name, its groups, and how long it took.
+
+The name is that of Kafka's protocol, such as OffsetFetch. The logger is ``migrate_groups.kafka.request_log``, the level
+is INFO. A line names at most three groups, and says how many topics or partitions the request is about. It never
+contains the metadata of a committed offset. It contains no credentials, because kafka-python sends logins by another
+function than the one that logs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from migrate_groups.text import brief, counted, some
+
+logging.getLogger("migrate_groups").addHandler(logging.NullHandler())  # a library leaves its log to its caller
+_log = logging.getLogger(__name__)
+_MOST_GROUPS = 3
+_WRITES = {"OffsetCommit", "OffsetDelete", "DeleteGroups"}
+
+
+def is_on() -> bool:
+    """Return whether requests are logged; callers ask first, to save the time that a line of the log takes."""
+    return _log.isEnabledFor(logging.INFO)
+
+
+def answered(began: float, what: str, error: BaseException | None = None) -> None:
+    """Log that a request was answered, or failed with ``error``, and how long it took.
+
+    began: when it was sent, as `time.monotonic` gave it. what: the request as text.
+    """
+    failure = f": failed: {str(error) or type(error).__name__}" if error else ""
+    _log.info("%s", brief(f"{time.monotonic() - began:.3f} s  {what}{failure}"))
+
+
+@contextmanager
+def logged(what: Callable[[], str]) -> Iterator[None]:
+    """Log the block as one request to the cluster: what it asks for, how long it took, and the error that it raised.
+
+    ``what`` returns the request as text. It is called only if requests are logged.
+    """
+    began = time.monotonic()
+    try:
+        yield
+    except Exception as error:
+        if is_on():
+            answered(began, what(), error)
+        raise
+    if is_on():
+        answered(began, what())
+
+
+def described(request: Any, node: Any) -> str:
+    """Return a request of kafka-python as text: ``OffsetFetch big-group: 12 partitions from broker 1``.
+
+    node: the broker that the request is sent to, as kafka-python names it; None: no broker can be reached.
+    """
+    parts = [request, *(_values(request, "groups"))]
+    topics = [topic for part in parts for topic in _values(part, "topics")]
+    partitions = sum(len(_values(topic, "partitions") or _values(topic, "partition_indexes")) for topic in topics)
+    fields = ("groups", "group_ids", "groups_names", "coordinator_keys")
+    names = [name for each in fields for name in _values(request, each)]
+    groups = [getattr(each, "group_id", each) for each in names] or [
+        name for name in (getattr(request, "group_id", ""), getattr(request, "key", "")) if name
+    ]
+    what = counted(partitions, "partition") if partitions else counted(len(topics), "topic") if topics else ""
+    return line(type(request).__name__.removesuffix("Request"), groups, what, _broker(node))
+
+
+def line(name: str, groups: Collection[str], what: str, whom: str) -> str:
+    """Return a request as text, such as ``OffsetFetch big-group: 12 partitions from broker 1``.
+
+    name: the request in Kafka's protocol. groups: the consumer groups in it; empty: none. what: the number of topics or
+    partitions with their noun; empty: neither. whom: who answers it.
+    """
+    of = f" {some(groups, _MOST_GROUPS)}" if groups else ""
+    return f"{name}{of}{': ' if what else ''}{what} {'to' if name in _WRITES else 'from'} {whom}"
+
+
+def _values(part: Any, name: str) -> Collection[Any]:
+    # A field that this version of a request lacks is missing or None.
+    return getattr(part, name, None) or ()
+
+
+def _broker(node: Any) -> str:
+    if node is None:
+        return "no broker"
+    first, _, rest = str(node).partition("-")
+    return f"broker {rest if first == 'coordinator' else first}" if first != "bootstrap" else "a bootstrap server"

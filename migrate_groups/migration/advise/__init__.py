@@ -1,0 +1,1 @@
+"""Say which applications share a group, and which split would separate them."""

@@ -1,0 +1,46 @@
+"""What may help a shared group and costs less than a split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate_groups.migration.reading.groups import GroupStatus
+
+_EAGER = ("range", "roundrobin", "sticky")
+"""Assignors of Kafka's clients with which every member gives up all its partitions in each rebalance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cure:
+    """A change of the members' settings, and why it helps."""
+
+    setting: str
+    why: str
+
+
+def cures(group: GroupStatus) -> tuple[Cure, ...]:
+    """Return the changes that fit the group's protocol and members, the most effective first."""
+    found = []
+    if group.group_type == "classic":
+        found.append(
+            Cure(
+                setting="group.protocol=consumer (KIP-848, brokers 4.0 or later)",
+                why="the brokers move single partitions, and no member waits for all others",
+            )
+        )
+    if group.description.assignor in _EAGER:
+        found.append(
+            Cure(
+                setting="partition.assignment.strategy=cooperative-sticky",
+                why=f"with {group.description.assignor} all members give up all partitions in each rebalance; "
+                "with this they keep those that do not move",
+            )
+        )
+    if any(member.group_instance_id is None for member in group.members or ()):
+        found.append(
+            Cure(
+                setting="group.instance.id (static membership)",
+                why="a member that is back within session.timeout.ms causes no rebalance",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""One look at groups: the applications that share each, and its members without a partition. It measures no cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from migrate_groups.clock import Clock
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.groups import GroupStatus, list_groups
+from migrate_groups.model.groups import Member
+from migrate_groups.planning.applications import Application, applications, joining
+from migrate_groups.planning.checks.kind import is_streams, other_kind
+from migrate_groups.text import counted, some
+
+_NO_MEMBERS = "it has no members: stopped, or consumers without membership; run it while they consume"
+
+
+class Finding(StrEnum):
+    """What one look finds about a group, worst first."""
+
+    SHARED = "shared"
+    JOINED = "joined by one subscription"
+    IDLE = "members without a partition"
+    UNKNOWN = "not known"
+    NOTHING = "nothing to do"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAdvice:
+    """A group, and what one look finds about it.
+
+    applications: None if they are not known. broad: the members whose one subscription joins the topics of several
+    applications. advice: the finding in a sentence.
+    """
+
+    status: GroupStatus
+    finding: Finding
+    advice: str
+    applications: tuple[Application, ...] | None = None
+    broad: tuple[Member, ...] = ()
+
+    @property
+    def idle(self) -> tuple[Member, ...]:
+        """The members without a partition; none while that is not known."""
+        return idle(self.status.members or ()) if self.applications is not None else ()
+
+    @property
+    def unsubscribed(self) -> frozenset[str]:
+        """The topics with a committed offset that no member subscribes to; none if the applications are not known."""
+        if self.applications is None:
+            return frozenset()
+        return self.status.topics.difference(*(each.topics for each in self.applications))
+
+
+def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tuple[GroupAdvice, ...]:
+    """Return what one look finds about these groups, or about all if none is named: the worst first.
+
+    Raises `GroupNotFound`; `NotAuthorized`; `ClusterUnavailable`.
+    """
+    return tuple(sorted(map(judge, list_groups(reader, clock, names=groups)), key=_rank))
+
+
+def judge(status: GroupStatus) -> GroupAdvice:
+    """Return what a group's members and their subscriptions say about it."""
+    if is_streams(status.description):
+        return _nothing(status, "the topics of a Kafka Streams application belong together")
+    if other := other_kind(status.description, ()):
+        return _nothing(status, f"it {other}")
+    if status.group_type not in ("classic", "consumer"):
+        return _nothing(status, f"it is a {status.group_type} group")
+    if status.members is None:
+        return _unknown(status, "; ".join(status.remarks))
+    if not status.members:
+        return _unknown(status, _NO_MEMBERS)
+    # The members of a classic group that rebalances show no subscription; those of a KIP-848 group always do.
+    if status.state != "Stable":
+        return _unknown(status, f"it is {status.state}: run it again when it is Stable")
+    return _judged(status, status.members)
+
+
+def idle(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Return the members that no partition is assigned to."""
+    return tuple(member for member in members if not member.assignment)
+
+
+def _judged(status: GroupStatus, members: Sequence[Member]) -> GroupAdvice:
+    found = applications(members, status.topics)
+    broad, without = max((joining(each) for each in found), key=lambda each: len(each[1]), default=((), []))
+    idlers = idle(members)
+    said = f"{len(idlers):,} of {counted(len(members), 'member')} without a partition" if idlers else ""
+    if len(found) > 1:
+        finding, advice = Finding.SHARED, f"{len(found)} applications share it: {some([each.name for each in found])}"
+    elif broad:
+        clients = some({member.client_id for member in broad}, most=2)
+        finding = Finding.JOINED
+        advice = f"one application; it would be {len(without)} without the subscription of {clients}"
+    elif idlers:
+        finding, advice, said = Finding.IDLE, said, ""
+    else:
+        finding, advice = Finding.NOTHING, "nothing to do: one application, and each member has a partition"
+    advice = f"{advice}; {said}" if said else advice
+    return GroupAdvice(status=status, finding=finding, advice=advice, applications=found, broad=broad)
+
+
+def _nothing(status: GroupStatus, why: str) -> GroupAdvice:
+    return GroupAdvice(status=status, finding=Finding.NOTHING, advice=f"nothing to split: {why}")
+
+
+def _unknown(status: GroupStatus, why: str) -> GroupAdvice:
+    return GroupAdvice(status=status, finding=Finding.UNKNOWN, advice=f"not known: {why}")
+
+
+def _rank(advice: GroupAdvice) -> tuple[int, int, int, int, str]:
+    return (
+        [*Finding].index(advice.finding),
+        -len(advice.applications or ()),
+        -len(advice.idle),
+        -(advice.status.lag or 0),
+        advice.status.group,
+    )

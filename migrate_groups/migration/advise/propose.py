@@ -1,0 +1,101 @@
+"""Propose the split that separates the applications of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.advise.cures import cures
+from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.planning.applications import Application
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from migrate_groups.snapshots.times import span_in_words
+from migrate_groups.text import counted, some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A split that nobody has reviewed yet.
+
+    heading: lines about the whole split. notes: lines about each target group; None: about the topics that stay.
+    """
+
+    spec: SplitSpec
+    heading: tuple[str, ...]
+    notes: Mapping[str | None, tuple[str, ...]]
+
+
+def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
+    """Return the split of a group into a target group for each application.
+
+    Topics that no member subscribes to stay. No target group has the name of a group that exists. Raises `Refused` if
+    the group is one application; `Undetermined` if its applications are not known; and the errors of `GroupReader`.
+    """
+    group, found = advice.status.group, advice.applications
+    if advice.finding is Finding.UNKNOWN:
+        raise Undetermined(f"group {group!r} can't be advised: {advice.advice}")
+    if advice.finding is not Finding.SHARED or found is None:
+        raise Refused(f"no split of group {group!r} would separate applications: {advice.advice}")
+    names = _target_names(group, found, {each.group for each in reader.list_groups()})
+    existing = reader.describe_topics(advice.status.topics).keys()
+    stay = sorted(advice.unsubscribed & existing)
+    targets = {name: each for name, each in zip(names, found, strict=True) if each.topics & existing}
+    spec = SplitSpec(
+        source=group,
+        targets=tuple(
+            SplitTarget(group=name, topics=_patterns(each.topics & existing)) for name, each in targets.items()
+        ),
+        stay=_patterns(stay),
+    )
+    notes: dict[str | None, tuple[str, ...]] = {name: _note(each) for name, each in targets.items()}
+    return Proposal(
+        spec=spec, heading=_heading(reader, advice), notes={**notes, None: ("No member subscribes to these.",)}
+    )
+
+
+def _target_names(group: str, found: Sequence[Application], existing: Collection[str]) -> list[str]:
+    names: list[str] = []
+    for each in found:
+        name = each.name if each.name.startswith(group) else f"{group}-{each.name}"
+        while name in existing or name in names:
+            name += "-2"
+        names.append(name)
+    return names
+
+
+def _patterns(topics: Collection[str]) -> tuple[TopicPattern, ...]:
+    return tuple(map(TopicPattern, sorted(topics)))
+
+
+def _note(application: Application) -> tuple[str, ...]:
+    idlers = len(idle(application.members))
+    without = f", {idlers:,} without a partition" if idlers else ""
+    return (f"{counted(len(application.members), 'member')} ({some(application.client_ids)}){without}",)
+
+
+def _heading(reader: GroupReader, advice: GroupAdvice) -> tuple[str, ...]:
+    status = advice.status
+    lines = [
+        f"A group for each application that shares {status.group}, as one look found them.",
+        "Rename the groups as you like, then: migrate-groups migrate split.toml --dry-run",
+    ]
+    if cheaper := cures(status):
+        lines += ["", "These settings cost less than a split. Try them first:"]
+        lines += [f"- {each.setting}: {each.why}." for each in cheaper]
+    delay = reader.initial_rebalance_delay() if status.group_type == "classic" else None
+    if delay:
+        lines += [
+            "",
+            "A split makes an application worse if all its members restart together. Its own group is then Empty, and",
+            f"waits {span_in_words(delay)} (group.initial.rebalance.delay.ms) before it assigns partitions again.",
+        ]
+    if uncommitted := sum(row.offset is None for row in status.partitions):
+        lines += [
+            "",
+            f"{counted(uncommitted, 'partition')} without a committed offset. To say where the new groups start there,",
+            'add [options] with uncommitted = "earliest", "latest" or "leave".',
+        ]
+    return tuple(lines)

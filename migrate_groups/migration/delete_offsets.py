@@ -1,0 +1,209 @@
+"""Delete committed offsets of a group that no run handed over, for instance those of a topic that it has left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import InvalidInput, Refused, UsageError
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.carry_out import agree, settle, write_plan
+from migrate_groups.migration.events import Events
+from migrate_groups.migration.ports import Clients, GroupReader
+from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.take import existing_group
+from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.ways_back.common import nobody_holds, options_of_write, permitted, same_cluster
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.checks.permission import Permissions, missing
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.text import named, some
+
+_DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
+_READ = frozenset({Operation.DESCRIBE, Operation.READ})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsToDelete:
+    """The input of `delete_offsets`.
+
+    topics: patterns of the topics whose committed offsets are deleted from the group. settle: seconds for which the
+    group must not commit on them before the deletion.
+    """
+
+    group: str
+    topics: tuple[TopicPattern, ...]
+    settle: float = 10.0
+
+
+def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
+    """Return the plan that deletes the group's committed offsets of these topics. Reads only.
+
+    It has no changes if the receipt says that they were deleted, and none was committed since. Partitions that an
+    unfinished deletion of the receipt includes are in the plan too. ``shown``: the plan that the user agreed to; if a
+    committed offset has changed since, a check refuses.
+
+    Raises `UsageError` if the receipt is of another group, of a hand-over, or of an unfinished deletion of other
+    topics; `InvalidInput` naming each topic and glob that matches no committed offset; `GroupNotFound`; `Refused` if
+    this is no consumer group, or if a rollback of the receipt has not finished; `NotAuthorized`; and the errors of
+    `GroupReader`.
+    """
+    group, receipt = wanted.group, file.receipt
+    _refuse_other_receipt(file, group)
+    refuse_by_record(receipt, Verb.DELETE_OFFSETS)
+    by_name = {pattern.name for pattern in wanted.topics if pattern.name is not None}
+    permissions_unless_hidden(reader, _permissions_wanted(group, by_name))
+    described = _described(reader, group, receipt)
+    committed = reader.all_committed(group)
+    matched = _matched(wanted, {each.topic for each in committed}, receipt)
+    unfinished = {each for each, state in _states(receipt).items() if state is State.DELETING}
+    others = {each.topic for each in unfinished} - matched
+    if others:
+        raise UsageError(
+            f"{file.path}: the deletion for {named('topic', others)} has not finished: run that command again, or name "
+            "another receipt with --receipt"
+        )
+    topics = reader.describe_topics(matched)
+    now = _read(reader, group, committed, topics)
+    changes = sorted_changes(
+        Change(source_group=None, group=group, topic=each.topic, partition=each.partition, before=found, after=None)
+        for each, found in {**dict.fromkeys(unfinished), **now}.items()
+        if each.topic in matched and (found is not None or each in unfinished)
+    )
+    permissions = permissions_unless_hidden(reader, _permissions_wanted(group, matched))
+    last = receipt.executions[-1] if receipt.executions else None
+    return Plan(
+        cluster_id=reader.cluster_id(),
+        options=options_of_write(WriteOptions(settle=wanted.settle, guard=0.0), {group}),
+        changes=changes,
+        topic_ids={name: topic.topic_id for name, topic in topics.items() if topic.topic_id},
+        checks=(
+            same_cluster(reader, last) if last else Check.passed("cluster", f"this is {reader.cluster_id()}"),
+            _permission(reader, group, matched, permissions),
+            nobody_holds({group: described}, {group: matched}),
+            *([_not_moved(shown.changes, changes, wanted.settle)] if shown else []),
+        ),
+    )
+
+
+def delete_offsets(
+    clients: Clients, wanted: OffsetsToDelete, file: ReceiptFile, clock: Clock, events: Events
+) -> Execution | None:
+    """Delete the group's committed offsets of these topics, and return the execution.
+
+    Returns None if the receipt says that they were deleted, and none was committed since. The offsets are read twice,
+    ``settle`` seconds apart, because a consumer without membership shows only by its commits. Raises the errors of
+    `plan_deletion`, and `Refused` if a check forbids the deletion or the user does not agree; nothing is deleted then.
+    """
+    shown = plan_deletion(clients.writer, wanted, file)
+    if is_done(shown, file, events):
+        return None
+    agree(shown, lambda: (), events)
+    settle(shown, clock, events)
+    plan = plan_deletion(clients.writer, wanted, file, shown)
+    refuse_forbidden(plan.refusals(at_the_write=True))
+    return write_plan(clients, plan, file, clock, events, Verb.DELETE_OFFSETS)
+
+
+def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:
+    """Return whether the plan of a deletion has nothing to delete. If so, tell the user."""
+    if not plan.changes:
+        events.said(f"{file.path} has no offsets left to delete; nothing was written")
+    return not plan.changes
+
+
+def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
+    receipt = file.receipt
+    if receipt.executions and not receipt.is_of_deletion:
+        raise UsageError(
+            f"{file.path} is the receipt of a hand-over: pass it as RECEIPT, or name another receipt with --receipt"
+        )
+    others = {entry.change.group for execution in receipt.executions for entry in execution.entries} - {group}
+    if others:
+        raise UsageError(f"{file.path} is the receipt of {named('group', others)}: name another receipt with --receipt")
+
+
+def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescription:
+    """Return the description of the group, which may no longer exist if the receipt says that offsets were deleted.
+
+    The reason is that brokers delete an Empty group with its last committed offset.
+    """
+    described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
+    if described.exists and not described.is_consumer_group:
+        kind = f"{described.group_type} {described.protocol_type}".strip()
+        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}; nothing was deleted")
+    return described
+
+
+def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
+    return {lane.entry.change.topic_partition: lane.state for lane in receipt.lanes.values()}
+
+
+def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
+    """Return the topics that the patterns match, of those with a committed offset and those deleted before.
+
+    Raises `InvalidInput` naming each pattern that matches none.
+    """
+    known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}
+    present = {*committed} | known
+    found = {pattern: pattern.matching(present) for pattern in wanted.topics}
+    useless = [str(pattern) for pattern, topics in found.items() if not topics]
+    if useless:
+        raise InvalidInput(
+            f"group {wanted.group!r} has no committed offset for {named('topic', useless)}; it has committed offsets "
+            f"for {named('topic', committed) if committed else 'no topic'}"
+        )
+    return {topic for topics in found.values() for topic in topics}
+
+
+def _read(
+    reader: GroupReader,
+    group: str,
+    committed: Mapping[TopicPartition, CommittedOffset | None],
+    topics: Mapping[str, TopicDescription],
+) -> Mapping[TopicPartition, CommittedOffset | None]:
+    """Return the committed offsets of all partitions of the topics, and those of partitions that no longer exist.
+
+    ``committed`` lacks a pending first commit, so each partition without a commit is read by name
+    (docs/kafka-behaviour.md#pending-transactions).
+    """
+    partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    rest = reader.committed(group, [each for each in partitions if committed.get(each) is None])
+    return {**{each: found for each, found in committed.items() if found is not None}, **rest}
+
+
+def _permissions_wanted(group: str, topics: Collection[str]) -> Mapping[Resource, frozenset[Operation]]:
+    of_topics = {Resource(ResourceType.TOPIC, topic): _READ for topic in topics}
+    return {Resource(ResourceType.GROUP, group): _DELETE} | of_topics
+
+
+def _permission(reader: GroupReader, group: str, topics: Collection[str], permissions: Permissions) -> Check:
+    """Check that the principal may delete the offsets; warn if it may not set them again."""
+    check = permitted(reader, _permissions_wanted(group, topics), permissions)
+    lacking = missing({Resource(ResourceType.GROUP, group): _READ}, permissions)
+    if lacking and check.verdict is Verdict.PASS:
+        reason = f"{reader.principal} lacks {some(lacking)}, so a rollback would be refused: grant this first"
+        return Check.warned(check.name, reason)
+    return check
+
+
+def _not_moved(shown: Collection[Change], now: Collection[Change], seconds: float) -> Check:
+    """Check that the committed offsets are those of the plan that was shown."""
+    before, after = ({change.order: change.before for change in changes} for changes in (shown, now))
+    moved = [
+        f"{topic}-{number}"
+        for group, topic, number in before.keys() | after.keys()
+        if before.get((group, topic, number)) != after.get((group, topic, number))
+    ]
+    complaint = "the group has committed since the plan was shown: stop its consumers of these topics"
+    return Check.of("not moved", moved, complaint, f"no commit for {seconds:g} s")

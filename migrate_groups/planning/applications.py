@@ -1,0 +1,125 @@
+"""The applications that share a group: the connected components of its members by subscription.
+
+Two members belong to one application if both subscribe to a topic, or if other members connect them in this way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.model.groups import Member
+from migrate_groups.snapshots.selection import TopicPattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """Members of a group that share topics with each other, and share none with the group's other members.
+
+    name: what the client ids of its members begin with, if that tells it from the other applications; else a topic.
+    topics: those that its members subscribe to, by name or by regular expression.
+    """
+
+    name: str
+    topics: frozenset[str]
+    members: tuple[Member, ...]
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        """The client ids of its members, each once."""
+        return tuple(sorted({member.client_id for member in self.members}))
+
+
+def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Application, ...]:
+    """Return the applications of a group, sorted by name. topics: those that a regular expression may match.
+
+    A member that subscribes to no topic is left out.
+    """
+    subscriptions = {member: subscription(member, topics) for member in members}
+    found = components(subscriptions.values())
+    of_topic = {topic: number for number, component in enumerate(found) for topic in component}
+    by_component: dict[int, list[Member]] = defaultdict(list)
+    for member, subscribed in subscriptions.items():
+        if subscribed:
+            by_component[of_topic[min(subscribed)]].append(member)
+    names = _names([([each.client_id for each in by_component[number]], topics) for number, topics in enumerate(found)])
+    made = [
+        Application(name=name, topics=topics, members=tuple(by_component[number]))
+        for number, (name, topics) in enumerate(zip(names, found, strict=True))
+    ]
+    return tuple(sorted(made, key=lambda each: each.name))
+
+
+def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
+    """Return the topics that a member subscribes to, and those of ``topics`` that its regular expression matches.
+
+    All of ``topics`` count if RE2, with which brokers match since 4.0, can't read the expression.
+    """
+    if not member.subscription_regex:
+        return member.topics
+    try:
+        matched = TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
+    except InvalidInput:
+        matched = list(topics)
+    return member.topics.union(matched)
+
+
+def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
+    """Return the connected components of topics: two topics are connected if one subscription has both."""
+    above: dict[str, str] = {}
+
+    def top(topic: str) -> str:
+        while above.setdefault(topic, topic) != topic:
+            above[topic] = topic = above[above[topic]]
+        return topic
+
+    for each in subscriptions:
+        first, *rest = each or [""]
+        for topic in rest:
+            above[top(topic)] = top(first)
+        if each:
+            top(first)
+    found: dict[str, set[str]] = defaultdict(set)
+    for topic in above:
+        found[top(topic)].add(topic)
+    return sorted(map(frozenset, found.values()), key=min)
+
+
+def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
+    """Return the members that alone join an application's topics, and the components that there were without them.
+
+    Such members have one subscription, for instance a regular expression that matches every topic. If there are several
+    such subscriptions, it is the one without which there were most components. Both are empty if there is none.
+    """
+    by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
+    for member in application.members:
+        by_topics[subscription(member, application.topics)].append(member)
+    most: tuple[tuple[Member, ...], list[frozenset[str]]] = ((), [])
+    for topics in sorted(by_topics, key=len):
+        # Without a subscription to one topic nothing falls apart, because it connects nothing.
+        without = components(other for other in by_topics if other != topics) if len(topics) > 1 else []
+        if len(without) > max(1, len(most[1])):
+            most = tuple(by_topics[topics]), without
+    return most
+
+
+def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str]:
+    """Return a name for each application, no name twice. found: the client ids and the topics of each."""
+    stems = [_stem(client_ids) for client_ids, _ in found]
+    names: list[str] = []
+    for stem, (_, topics) in zip(stems, found, strict=True):
+        name = stem if stem and stems.count(stem) == 1 else min(topics)
+        while name in names:
+            name += "-2"
+        names.append(name)
+    return names
+
+
+def _stem(client_ids: Collection[str]) -> str:
+    """Return what all client ids begin with, without the number of an instance: ``shop`` of shop-1 and shop-2."""
+    first, last = min(client_ids), max(client_ids)  # what these two begin with, all between them begin with
+    size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])

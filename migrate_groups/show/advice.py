@@ -1,0 +1,172 @@
+"""What ``advise`` finds about groups: on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
+from migrate_groups.planning.applications import Application
+from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.tables import Table, cell
+from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.text import counted, one_line, some
+
+_NONE = "-"
+_COLUMNS = {
+    **dict.fromkeys(("GROUP", "STATE", "TYPE", "ASSIGNOR"), "<"),
+    **dict.fromkeys(("APPLICATIONS", "MEMBERS", "IDLE", "TOPICS", "LAG"), ">"),
+    "ADVICE": "<",
+}
+_OF_APPLICATION = {"APPLICATION": "<", "MEMBERS": ">", "IDLE": ">", "LAG": ">", "TOPICS": "<", "CLIENT-IDS": "<"}
+
+
+class AdvisedTopic(Part, frozen=True, kw_only=True):
+    """A topic of a group. lag: the sum of its partitions' known lags; null if none is known."""
+
+    topic: str
+    partitions: int
+    lag: int | None
+
+
+class AdvisedApplication(Part, frozen=True, kw_only=True):
+    """Members of a group that share topics with each other and with no other member.
+
+    name: what their client ids begin with, or a topic. idle_members: those without a partition.
+    lag: the sum of the known lags of its topics.
+    """
+
+    name: str
+    client_ids: Sequence[str]
+    members: int
+    idle_members: int
+    topics: Sequence[AdvisedTopic]
+    lag: int | None
+
+
+class AdvisedGroup(Part, frozen=True, kw_only=True):
+    """What one look finds about a group.
+
+    state, type, assignor: in Kafka's own words. members, idle_members, applications: null if they are not known.
+    finding: "shared", "joined by one subscription", "members without a partition", "not known" or "nothing to do".
+    advice: the finding in a sentence. joining_client_ids: the members whose one subscription joins the topics of
+    several applications. unsubscribed: the topics with a committed offset that no member subscribes to.
+    remarks: what is not known, and why.
+    """
+
+    group: str
+    state: str
+    type: str
+    assignor: str
+    finding: str
+    advice: str
+    members: int | None
+    idle_members: int | None
+    applications: Sequence[AdvisedApplication] | None
+    joining_client_ids: Sequence[str]
+    unsubscribed: Sequence[AdvisedTopic]
+    lag: int | None
+    remarks: Sequence[str]
+
+
+class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/advice"):
+    """The result of ``advise``: the groups, worst first."""
+
+    groups: Sequence[AdvisedGroup]
+
+
+def document(found: Sequence[GroupAdvice]) -> AdviceDocument:
+    """Return the JSON document of an advice."""
+    return AdviceDocument(groups=[_group(each) for each in found])
+
+
+def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> RenderableType:
+    """Return one line per group, worst first, and totals. whole: also one line for each application of each group."""
+    table = Table(_COLUMNS)
+    for each in found:
+        status = each.status
+        known = each.applications is not None
+        counts = (
+            len(each.applications or ()) if known else None,
+            None if status.members is None else len(status.members),
+            len(each.idle) if known else None,
+            len(status.topics),
+            status.lag,
+        )
+        names = (cell(status.group), status.state, status.group_type, status.description.assignor or _NONE)
+        table.add_row(*names, *map(_number, counts), cell(each.advice))
+    parts = [part for each in found if whole and each.applications for part in (Text(), *_applications(each))]
+    return Group(*([table] if found else []), Text(_totals(found)), *parts)
+
+
+def _applications(advice: GroupAdvice) -> list[RenderableType]:
+    table = Table(_OF_APPLICATION)
+    for each in advice.applications or ():
+        numbers = (len(each.members), len(idle(each.members)), _lag(advice.status.partitions, each.topics))
+        texts = (some(each.topics), some(each.client_ids))
+        table.add_row(cell(each.name), *map(_number, numbers), *map(cell, texts))
+    lines: list[RenderableType] = [Text(f"group {one_line(advice.status.group)}", style="bold"), table]
+    if advice.unsubscribed:
+        text = f"no member subscribes to {some(advice.unsubscribed)}, for which offsets are committed"
+        lines.append(Text(one_line(text), style="yellow"))
+    return lines
+
+
+def _group(advice: GroupAdvice) -> AdvisedGroup:
+    status = advice.status
+    return AdvisedGroup(
+        group=status.group,
+        state=status.state,
+        type=status.group_type,
+        assignor=status.description.assignor,
+        finding=advice.finding,
+        advice=advice.advice,
+        members=None if status.members is None else len(status.members),
+        idle_members=None if advice.applications is None else len(advice.idle),
+        applications=None
+        if advice.applications is None
+        else [_application(each, status.partitions) for each in advice.applications],
+        joining_client_ids=sorted({member.client_id for member in advice.broad}),
+        unsubscribed=_topics(advice.unsubscribed, status.partitions),
+        lag=status.lag,
+        remarks=status.remarks,
+    )
+
+
+def _application(application: Application, rows: Sequence[Row]) -> AdvisedApplication:
+    return AdvisedApplication(
+        name=application.name,
+        client_ids=application.client_ids,
+        members=len(application.members),
+        idle_members=len(idle(application.members)),
+        topics=_topics(application.topics, rows),
+        lag=_lag(rows, application.topics),
+    )
+
+
+def _topics(topics: Collection[str], rows: Iterable[Row]) -> list[AdvisedTopic]:
+    by_topic = defaultdict(list)
+    for row in rows:
+        by_topic[row.topic].append(row)
+    return [
+        AdvisedTopic(topic=topic, partitions=len(by_topic[topic]), lag=_lag(by_topic[topic], topics))
+        for topic in sorted(topics)
+    ]
+
+
+def _lag(rows: Iterable[Row], topics: Collection[str]) -> int | None:
+    known = [row.lag for row in rows if row.topic in topics and row.lag is not None]
+    return sum(known) if known else None
+
+
+def _totals(found: Sequence[GroupAdvice]) -> str:
+    counts = {finding: sum(each.finding is finding for each in found) for finding in Finding}
+    parts = [f"{number:,} {finding}" for finding, number in counts.items() if number]
+    return ": ".join([counted(len(found), "group"), *([", ".join(parts)] if parts else [])])
+
+
+def _number(value: int | None) -> str:
+    return _NONE if value is None else str(value)

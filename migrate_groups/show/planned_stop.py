@@ -1,0 +1,66 @@
+"""Sentences about a cut-over: which members must stop, for how long, and whether to write.
+
+The terminal, Markdown and the question to the user share them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+
+from migrate_groups.model.groups import Member
+from migrate_groups.planning.planned_stop import PlannedStop
+from migrate_groups.snapshots.times import span_in_words
+from migrate_groups.text import counted, some
+
+_MOST_NAMES = 10
+
+
+def who(stop: PlannedStop) -> list[str]:
+    """Return sentences that say which topics stay with the source group, and which members must stop, by client id."""
+    staying = ", whose members keep running" if stop.may_stay else ""
+    lines = [f"stays with {stop.source.group}: {some(stop.stay)}{staying}"] if stop.stay else []
+    return [*lines, _members(stop)]
+
+
+def how_long(stop: PlannedStop) -> str:
+    """Return a sentence that says for how long the moved topics are not consumed, and what takes this time."""
+    parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in stop.parts.items())
+    total, partitions = _span(sum(stop.parts.values())), counted(stop.partitions, "partition")
+    also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""
+    return (
+        f"the moved topics are not consumed for about {total} ({parts} {partitions}), "
+        f"plus the time that the applications take to stop and start{also}"
+    )
+
+
+def question(stop: PlannedStop, offsets: str) -> str:
+    """Return the question whether to wait and then write. offsets: how many, as text, such as ``12 offsets``."""
+    if stop.must_stop:
+        return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"
+    settled = f"Wait {_span(stop.settle)} for the group to settle, then write" if stop.settle else "Write"
+    return f"{settled} {offsets}?"
+
+
+def _members(stop: PlannedStop) -> str:
+    if not stop.source.members:
+        return f"{stop.source.group} has no members; a consumer that uses assign() does not show, and must stop too"
+    if not stop.is_clear:
+        state = f"{stop.source.group} is {stop.source.state}"
+        return f"{state}: it does not show yet which of its members must stop: {_names(stop.must_stop)}"
+    stays = f"{_names(stop.may_stay)} may stay" if stop.may_stay else ""
+    if not stop.must_stop:
+        return f"no member has to stop; {stays}"
+    both = _names(stop.must_go_on)
+    restart = f"{both} may start again with only the topics that stay" if both else ""
+    return "; ".join(filter(None, [f"stop {_names(stop.must_stop)}", restart, stays]))
+
+
+def _names(members: Iterable[Member]) -> str:
+    counts = Counter(member.client_id or member.member_id for member in members)
+    return some([name if count == 1 else f"{name} ({count} members)" for name, count in counts.items()], _MOST_NAMES)
+
+
+def _span(seconds: float) -> str:
+    return span_in_words(timedelta(seconds=seconds))

@@ -1,0 +1,186 @@
+"""The advice job: writes who shares each group and what it costs whom, and returns a bounded summary."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+
+from migrate_groups.errors import Undetermined
+from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
+from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
+from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+from migrate_groups.spark.offsets_topic.offsets_log import landed_log
+from migrate_groups.spark.offsets_topic.overload import Overload, overload
+from migrate_groups.spark.reconciliation.csv_tables import write_csv
+from migrate_groups.spark.reconciliation.snapshots import written_path
+
+KIP_848 = "consumer"
+"""The assignor of a group that uses KIP-848's protocol, in the table of advice."""
+
+
+class SharedCost(NamedTuple):
+    """What sharing a group costs one of its applications.
+
+    assignor: the last one in the log; ``consumer`` for KIP-848. applications: their number in the group. regex: a
+    member subscribes by a regular expression, whose topics the log does not have. clients: at most 20 client ids.
+    since: the first of the records of members. rebalances: how many generations ended since. caused: how many of
+    them this application's members began, by joining or leaving. stood_still: seconds without an owner in generations
+    that others ended, at most; None: not known. outage: the same in generations that it ended. replaced: how often all
+    its members left or restarted together. missing: how many offsets of the group's partition of the log were
+    compacted away.
+    """
+
+    group: str
+    application: str
+    assignor: str
+    applications: int
+    regex: bool
+    topics: list[str]
+    clients: list[str]
+    since: datetime
+    rebalances: int
+    caused: int
+    stood_still: float | None
+    outage: float | None
+    replaced: int
+    missing: int
+
+
+class Generation(NamedTuple):
+    """A generation of a group. until: None for the last one. joined, left: the client ids that ended it."""
+
+    group: str
+    generation: int
+    assignor: str
+    since: datetime
+    until: datetime | None
+    members: int
+    joined: list[str] | None
+    left: list[str] | None
+    caused_by: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """The result of `run_advice`: of the ``found`` applications the `MAX_ROWS` that stood still longest for others.
+
+    generations: the last `MAX_ROWS` of the groups with several applications.
+    """
+
+    applications: tuple[SharedCost, ...]
+    found: int
+    generations: tuple[Generation, ...]
+
+
+def run_advice(
+    spark: SparkSession, log: LandedFiles, *, groups: Collection[str], since: datetime | None, out: Path
+) -> Costs:
+    """Write the tables ``generations``, ``subscriptions``, ``stood_still`` and ``advice``, as Parquet and as CSV.
+
+    groups: their names; empty: all. since: only records from then on; None: all. out: an existing folder.
+
+    Raises `Undetermined` if the log has no record of the members of these groups.
+    """
+    raw = landed_log(spark, log.folder)
+    wanted = F.col("group").isin(*groups) if groups else F.lit(True)
+    if since is not None:
+        wanted = wanted & (F.col("log_time") >= F.lit(since))
+    classic = generations(raw).where(wanted).localCheckpoint()
+    new = consumers(raw).where(wanted).localCheckpoint()
+    # Only commits of groups with generations say for how long members stood still.
+    of_groups = classic.select("group").distinct()
+    made = commits(raw).where(wanted).join(F.broadcast(of_groups), "group", "left_semi")
+    found = overload(classic.where(F.col("members").isNotNull()), new.where(F.col("topics").isNotNull()), made)
+    found = Overload(*(each.localCheckpoint() for each in found))
+    missing = _missing(spark, raw, log)
+    table = advice(found, classic, new).join(missing, "log_partition").drop("log_partition").localCheckpoint()
+    shown: tuple[SharedCost, ...] = plain_rows(
+        table.orderBy(F.col("applications").desc(), F.col("stood_still").desc_nulls_last(), "group", "application"),
+        SharedCost,
+    )
+    if not shown:
+        raise Undetermined(
+            "the log has no record of the members of these groups: they have had no rebalance since, or it is "
+            "compacted away; name a longer --since, or run it again later with the same --log"
+        )
+    for name, each in {**found._asdict(), "advice": table}.items():
+        _write(each, out, name)
+    shared = sorted({row.group for row in shown if row.applications > 1})
+    spans = found.generations.where(F.col("group").isin(*shared)).orderBy(F.col("since").desc(), "group")
+    return Costs(
+        applications=shown,
+        found=len(shown) if len(shown) < MAX_ROWS else table.count(),
+        generations=plain_rows(spans, Generation) if shared else (),
+    )
+
+
+def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
+    """Return one row for each application of each group, with the columns of `SharedCost` but ``missing``.
+
+    classic, new: what `generations.generations` and `generations.consumers` return.
+    """
+    place = ["group", "application"]
+    own = found.subscriptions.groupBy(*place).agg(
+        F.array_sort(F.array_distinct(F.flatten(F.collect_set("topics")))).alias("topics"),
+        F.slice(F.array_sort(F.collect_set("client_id")), 1, 20).alias("clients"),
+    )
+    numbers = own.groupBy("group").agg(F.count("*").cast("int").alias("applications"))
+    said = classic.where(F.col("assignor") != "").select("group", "log_offset", "log_partition", "log_time", "assignor")
+    said = said.withColumn("regex", F.lit(False)).unionByName(
+        new.select(
+            *("group", "log_offset", "log_partition", "log_time"),
+            F.lit(KIP_848).alias("assignor"),
+            F.col("regex").isNotNull().alias("regex"),
+        )
+    )
+    of_group = said.groupBy("group").agg(
+        F.max_by("assignor", "log_offset").alias("assignor"),
+        F.max("regex").alias("regex"),
+        F.min("log_time").alias("since"),
+        F.first("log_partition").alias("log_partition"),
+    )
+    ended = found.generations.where(F.col("until").isNotNull())
+    rebalances = ended.groupBy("group").agg(F.count("*").cast("int").alias("rebalances"))
+    caused = ended.select("group", F.explode("caused_by").alias("application")).groupBy(*place)
+    stood = found.stood_still.groupBy(*place).agg(
+        F.sum(F.when(F.col("by_others"), F.col("seconds"))).alias("stood_still"),
+        F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
+        F.count_if("replaced").cast("int").alias("replaced"),
+    )
+    counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
+    return (
+        own.join(numbers, "group")
+        .join(of_group, "group")
+        .join(rebalances, "group", "left")
+        .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
+        .join(stood, place, "left")
+        .withColumns(counts)
+    )
+
+
+def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
+    """Return how many offsets of each partition of the log are no records: compacted away, or expired."""
+    sizes = [(number, end - start) for number, start, end, _ in log.ranges]
+    schema = StructType([StructField("log_partition", IntegerType()), StructField("size", LongType())])
+    ranges = local_table(spark, sizes, schema)
+    counted = raw.groupBy("log_partition").agg(F.count("*").alias("records"))
+    joined = ranges.join(counted, "log_partition", "left")
+    missing = F.greatest(F.col("size") - F.coalesce("records", F.lit(0)), F.lit(0))
+    return joined.select("log_partition", missing.cast("bigint").alias("missing"))
+
+
+def _write(table: DataFrame, out: Path, name: str) -> None:
+    """Write a table as Parquet, and as CSV with lists as text, each as one file in a folder."""
+    lists = [each.name for each in table.schema if isinstance(each.dataType, ArrayType)]
+    one = table.coalesce(1).sortWithinPartitions("group", *(["application"] if "application" in table.columns else []))
+    one.write.parquet(written_path(str(out / f"{name}.parquet")))
+    texts = {each: F.array_join(F.col(each).cast(ArrayType(StringType())), ", ") for each in lists}
+    write_csv(one.withColumns(texts), written_path(str(out / f"{name}.csv")))

@@ -1,0 +1,174 @@
+"""Measure small Spark jobs against a bare PySpark script: scripts/test makes .venv, then .venv/bin/python this file.
+
+Whole processes take turns, each measured from its start to its exit:
+
+- bare: starts the same session, reads two CSV snapshots of 18 rows, and counts them
+- reconcile: ``migrate-groups reconcile`` of these two snapshots
+- audit, history: the Spark part of the commands, over a landed log of 30 records; no broker takes part
+
+All use one archive of Spark's classes, which a first ``reconcile`` makes. A further run of each, which is not timed,
+counts its Spark jobs. The script prints a line a run, and a table of medians and ratios at the end; ``--json`` saves
+all of it. On a busy machine the CPU time, of a process and its children, says more than the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_audit import record
+from bench_reconcile import Run, generate, measured
+
+from migrate_groups.cli.spark_here import spark_here
+from migrate_groups.files.runs import log_ends_parquet
+from migrate_groups.files.runs.copied_log import CopiedLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 18
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PARTITIONS = range(5)
+CONTENDERS = ("bare", "reconcile", "audit", "history")
+
+
+def bare(spark: SparkSession, folder: Path) -> None:
+    """Read the two snapshots and count them."""
+    for name in ("before", "after"):
+        spark.read.csv(str(folder / f"{name}.csv"), header=True).count()
+
+
+def reconcile(spark: SparkSession, folder: Path) -> None:
+    """Run the job of the command ``reconcile``."""
+    from migrate_groups.spark.reconciliation.job import run_reconcile
+
+    run_reconcile(spark, [str(folder / "before.csv")], [str(folder / "after.csv")])
+
+
+def audit(spark: SparkSession, folder: Path) -> None:
+    """Judge the hand-over of five partitions, two of which have a problem."""
+    from migrate_groups.spark.offsets_topic.audit_job import run_audit
+    from migrate_groups.spark.offsets_topic.offsets_log import landed_log
+
+    handed_over = [("old", "new", "orders", number, 10, None, 10, [10]) for number in PARTITIONS]
+    raw = landed_log(spark, str(folder / "log"))
+    found = run_audit(spark, raw, handed_over, [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
+    if (found.problems, len(found.late_commits)) != (2, 1):
+        sys.exit(f"the audit found {found}")
+
+
+def history(spark: SparkSession, folder: Path) -> None:
+    """Compute a history of four moments, and write its table to a new folder."""
+    from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
+
+    def log_ends(partitions: object, moments: object) -> str:
+        rows = ((*each, moment, 50) for each in partitions for moment in moments)  # type: ignore[attr-defined]
+        log_ends_parquet.save(rows, folder / "ends.parquet")
+        return str(folder / "ends.parquet")
+
+    log = LandedFiles(str(folder / "log"), [(7, 0, _RECORDS, 0)], "bench-cluster")
+    with tempfile.TemporaryDirectory() as out:
+        now = NOON + timedelta(hours=3.5)
+        found = run_history(
+            spark, log, log_ends, groups=(), every=timedelta(hours=1), now=now, out=Path(out) / "history.parquet"
+        )
+    if [each.group for each in found.groups] != ["new", "old"]:
+        sys.exit(f"the history found {found}")
+
+
+# The target group's first offset, two or three own commits, and one of the source group; a commit each 6 minutes.
+_COMMITS = [
+    *(("new", number, offset) for offset in (10, 12, 15, 19, 25) for number in PARTITIONS),
+    ("new", 3, 20),
+    ("old", 1, 12),
+    ("new", 0, 30),
+    ("new", 2, 31),
+    ("new", 4, 33),
+]
+_RECORDS = len(_COMMITS)
+
+
+def _land(folder: Path) -> None:
+    rows = [
+        record((7, number), group, "orders", partition, offset, at=NOON + number * timedelta(minutes=6))
+        for number, (group, partition, offset) in enumerate(_COMMITS)
+    ]
+    CopiedLog.load_with_starts(folder, "bench-cluster", {7: 0}).with_records(rows, {7: _RECORDS})
+
+
+def _reconcile(folder: Path) -> list[str]:
+    return ["reconcile", str(folder / "before.csv"), str(folder / "after.csv"), "--format", "json"]
+
+
+def _run(name: str, folder: Path) -> None:
+    """Run one contender in this process, and print the number of its Spark jobs."""
+    with spark_here(0) as spark:
+        globals()[name](spark, folder)
+        jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup())
+    print(jobs)
+
+
+def _process(name: str, folder: Path) -> list[str]:
+    return [sys.executable, __file__, "--run", name, str(folder)]
+
+
+def main() -> int:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", default=",".join(CONTENDERS), help="some of " + ",".join(CONTENDERS))
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        _run(options.run[0], Path(options.run[1]))
+        return 0
+    names = options.only.split(",")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # so that no earlier archive of Spark's classes counts
+        generate(ROWS, folder, kind="csv")
+        _land(folder / "log")
+        command = [sys.executable, "-m", "migrate_groups", *_reconcile(folder)]
+        measured(command)  # its JVM writes the archive of classes
+        jobs = {name: int(measured(_process(name, folder))[1]) for name in names}
+        runs: dict[str, list[Run]] = {name: [] for name in names}
+        for number in range(options.runs):
+            for name in names:
+                last = Run(*measured(command if name == "reconcile" else _process(name, folder))[0], {})
+                runs[name].append(last)
+                print(
+                    f"{number + 1} {name:9} {last.seconds:6.2f} s {last.cpu_seconds:6.2f} s CPU {last.megabytes:5} MB  "
+                    f"load {os.getloadavg()[0]:.1f}",
+                    flush=True,
+                )
+    if options.json:
+        machine = {"cores": os.cpu_count(), "python": platform.python_version()}
+        found = {name: {"jobs": jobs[name], "runs": [run._asdict() for run in runs[name]]} for name in names}
+        options.json.write_text(json.dumps({**machine, **found}, indent=1) + "\n")
+    print(f"\n{'':9}  jobs  seconds (least-most)    x bare  CPU seconds  x bare  peak MB")
+    base = _medians(runs.get("bare", runs[names[0]]))
+    for name in names:
+        seconds, cpu = _medians(runs[name])
+        every = [run.seconds for run in runs[name]]
+        print(
+            f"{name:9} {jobs[name]:5}  {seconds:7.2f} ({min(every):.2f}-{max(every):.2f}) {seconds / base[0]:9.2f} "
+            f"{cpu:12.2f} {cpu / base[1]:7.2f} {max(run.megabytes for run in runs[name]):8}"
+        )
+    return 0
+
+
+def _medians(runs: list[Run]) -> tuple[float, float]:
+    return statistics.median(run.seconds for run in runs), statistics.median(run.cpu_seconds for run in runs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

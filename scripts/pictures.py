@@ -1,0 +1,369 @@
+"""Make docs/pictures from one real migration on a sandbox: scripts/test makes .venv, then .venv/bin/python this.
+
+Two applications share one group. The commands run in a pseudo-terminal, and what they print becomes SVG. In migrate.svg
+each line appears when the command printed it; a longer wait is cut to two seconds. The pages are PNG, and need a
+Chromium on the PATH. It takes about two minutes. Look at each picture before you commit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import tenacity
+
+ROOT = Path(__file__).parents[1]
+WIDTH = 124
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SPLIT = """source = "big-group"
+
+[[target]]
+group  = "billing"
+topics = ["invoices", "payments.*"]
+
+[[target]]
+group  = "search"
+topics = ["search.*"]
+"""
+APPLICATIONS = {"billing": ["invoices", "payments.card"], "search": ["search.clicks"]}
+TOPICS = [topic for topics in APPLICATIONS.values() for topic in topics]
+# Seconds: the longest time for which the animation stands still, and how long it shows its end.
+LONGEST_GAP, LAST = 2.0, 6.0
+READING = 2.0
+AWAIT = tenacity.retry(
+    retry=tenacity.retry_if_result(lambda done: not done),
+    wait=tenacity.wait_fixed(0.5),
+    stop=tenacity.stop_after_delay(60),
+)
+
+Piece = tuple[float, str]
+"""What a command printed at once, and when: seconds since its start."""
+Action = tuple[str, Callable[[], str]]
+"""A text to wait for in a command's output, and a function to call then; what it returns is typed as input."""
+
+# The parts of GitHub's own style that a comment needs.
+COMMENT = """<!doctype html><meta charset="utf-8"><style>
+body { margin: 0; padding: 16px; background: #fff; color: #1f2328; font: 14px/1.5 "Liberation Sans", Arial, sans-serif }
+article { border: 1px solid #d1d9e0; border-radius: 6px }
+header { padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; border-radius: 6px 6px 0 0 }
+main { padding: 0 16px }
+h2 { padding-bottom: .3em; border-bottom: 1px solid #d1d9e0 }
+table { border-collapse: collapse; margin-bottom: 16px }
+th, td { padding: 6px 13px; border: 1px solid #d1d9e0 }
+tr:nth-child(even) { background: #f6f8fa }
+code { padding: .2em .4em; background: #818b981f; border-radius: 6px; font: 12px "Liberation Mono", monospace }
+details { margin-bottom: 16px }
+</style><article><header><b>github-actions</b> commented</header><main>"""
+
+
+class Application(threading.Thread):
+    """A consumer of topics in a group, which commits after each batch. `stop` ends it."""
+
+    def __init__(self, bootstrap_servers: str, group: str, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.consumed = 0
+        self._bootstrap_servers = bootstrap_servers
+        self._group = group
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Consume until `stop`."""
+        from confluent_kafka import Consumer, KafkaException
+
+        settings = {
+            "bootstrap.servers": self._bootstrap_servers,
+            "group.id": self._group,
+            "client.id": self.name,
+            "group.protocol": "consumer",  # its members have shorter ids, so that describe fits into the picture
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        consumer: Any = Consumer(settings)
+        consumer.subscribe(APPLICATIONS[self.name])
+        while not self._stopped.is_set():
+            if batch := consumer.consume(200, 0.2):
+                self.consumed += len(batch)
+                with suppress(KafkaException):  # a rebalance; the next batch is committed again
+                    consumer.commit(asynchronous=False)
+        consumer.close()
+
+    def stop(self) -> None:
+        """Commit, leave the group, and end."""
+        self._stopped.set()
+        self.join()
+
+
+class Scene:
+    """The sandbox with its topics and applications, and a folder in which the commands run."""
+
+    def __init__(self, bootstrap_servers: str, folder: Path) -> None:
+        self.folder = folder
+        self._bootstrap_servers = bootstrap_servers
+        self._applications: dict[str, Application] = {}
+
+    def create_topics(self) -> None:
+        """Create the topics, with three partitions each."""
+        from kafka import KafkaAdminClient
+
+        with KafkaAdminClient(bootstrap_servers=self._bootstrap_servers) as admin:
+            admin.create_topics({topic: {"num_partitions": 3, "replication_factor": 1} for topic in TOPICS})
+            admin.wait_for_topics(TOPICS)
+
+    @contextmanager
+    def producing(self) -> Iterator[None]:
+        """Run the demo's producer meanwhile."""
+        command = ["-m", "migrate_groups.demo.producer", self._bootstrap_servers, os.devnull, *TOPICS]
+        producer = subprocess.Popen([sys.executable, *command], env=self._environment())
+        try:
+            yield
+        finally:
+            producer.terminate()
+            producer.wait()
+
+    def start(self, name: str, group: str) -> None:
+        """Start an application in a group."""
+        self._applications[name] = Application(self._bootstrap_servers, group, name)
+        self._applications[name].start()
+
+    def stop(self, *names: str) -> None:
+        """Stop applications; without names, all."""
+        for name in names or [*self._applications]:
+            self._applications.pop(name).stop()
+
+    @AWAIT
+    def await_consumed(self, number: int) -> bool:
+        """Wait until each application has consumed so many records."""
+        return all(each.consumed >= number for each in self._applications.values())
+
+    @AWAIT
+    def await_no_lag(self) -> bool:
+        """Wait until the new groups have consumed every record."""
+        groups = json.loads(self.run("list", "--format", "json"))["groups"]
+        return not any(each["lag"] for each in groups if each["group"] in APPLICATIONS)
+
+    def run(self, *arguments: str) -> str:
+        """Run a command without a terminal, and return its stdout."""
+        command = [sys.executable, "-m", "migrate_groups", *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+
+    def run_in_terminal(self, arguments: Sequence[str], actions: Sequence[Action] = ()) -> list[Piece]:
+        """Run a command in a pseudo-terminal, and return what it printed, with its prompt.
+
+        actions: done one after the other, each when its text has been printed.
+        """
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "migrate_groups", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=self.folder,
+            env=self._environment() | {"TERM": "xterm-256color"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        began, to_do = time.monotonic(), [*actions]
+        pieces, said = [(0.0, f"\x1b[1m$ migrate-groups {' '.join(arguments)}\x1b[0m\n")], ""
+        while text := _read(ours):
+            pieces.append((time.monotonic() - began, text.replace("\r\n", "\n")))
+            said += text
+            while to_do and to_do[0][0] in said:
+                if typed := to_do.pop(0)[1]():
+                    os.write(ours, typed.encode())
+        if process.wait():
+            raise SystemExit(f"migrate-groups {arguments[0]} failed:\n{said}")
+        return pieces
+
+    def _environment(self) -> dict[str, str]:
+        here = {"PYTHONPATH": str(ROOT), "MIGRATE_GROUPS_BOOTSTRAP_SERVER": self._bootstrap_servers}
+        return os.environ | here
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 1 << 16).decode(errors="replace")
+    except OSError:  # the command has ended
+        return ""
+
+
+def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
+    """Return the picture of a terminal. If ``animated``, each line appears when its first piece was printed.
+
+    The last line, where the next prompt would be, stays empty, because Rich cuts off the lower half of the last line.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    lines = [Text()]
+    steps: list[list[int]] = [[]]
+    for step, (_, said) in enumerate(pieces):
+        for number, row in enumerate(map(Text.from_ansi, said.split("\n"))):
+            if number:
+                lines.append(Text())
+                steps.append([])
+            if row:
+                typed = "[y/N]:" in lines[-1].plain
+                lines[-1].append_text(row if not typed else Text(row.plain, style="bold yellow"))
+                steps[-1].append(step)
+    console = Console(
+        record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor", highlight=False
+    )
+    shown: list[list[int]] = []
+    for line, of in zip(lines, steps, strict=True):
+        # A terminal breaks a line at its edge, also within a word.
+        rows = line.divide(range(WIDTH, len(line), WIDTH)) if line else [line]
+        for row in rows:
+            console.print(row, no_wrap=True, crop=False)
+            shown.append(of)
+    text = console.export_svg(title="", unique_id=name, font_aspect_ratio=0.61)
+    text = re.sub(r"@font-face \{.*?\}\n", "", text, flags=re.DOTALL)  # a picture must not fetch anything
+    text = text.replace("Fira Code, monospace", '"Fira Code", Menlo, Consolas, "DejaVu Sans Mono", monospace')
+    text = re.sub(r"<text [^>]*>\n</text>", "", text)  # Rich adds the end of each line as a text
+    text = re.sub(r"[ \t]+\n", "\n", text)
+    return _animated(text, pieces, shown) if animated else text
+
+
+def _animated(text: str, pieces: Sequence[Piece], shown: Sequence[Sequence[int]]) -> str:
+    """Return the picture with the animation.
+
+    shown: for each line the numbers of the pieces that it consists of. Of a line of two pieces, the question with its
+    answer, the first text appears with the first one, the rest with the last one.
+    """
+    at, starts = 0.0, []
+    for number, (seconds, _) in enumerate(pieces):
+        at += min(seconds - pieces[max(0, number - 1)][0], LONGEST_GAP)
+        starts.append(at)
+    whole = at + LAST
+    begun: set[int] = set()
+
+    def of_step(found: re.Match[str]) -> str:
+        line = int(found["line"])
+        step = shown[line][-1 if line in begun else 0]
+        begun.add(line)
+        return f'<text class="{found["style"]} s{step}"{found["rest"]}'
+
+    text = re.sub(r'<text class="(?P<style>[\w-]+)"(?P<rest>[^>]*-line-(?P<line>\d+)\)")', of_step, text)
+    rules = []
+    for step in sorted({step for of in shown for step in of} - {0}):
+        part = f"{starts[step] / whole:.2%}"
+        rules.append(f"@keyframes k{step} {{ 0% {{ opacity: 0 }} {part}, 100% {{ opacity: 1 }} }}")
+        rules.append(f".s{step} {{ animation: k{step} {whole:.1f}s step-end infinite }}")
+    still = "@media (prefers-reduced-motion: reduce) { text { animation: none !important } }"
+    return text.replace("</style>", "\n".join([*rules, still, "</style>"]), 1)
+
+
+def terminal_pictures(scene: Scene, output: Path) -> None:
+    """Make the SVGs, and migrate the group meanwhile. The old applications run before, the new ones after it."""
+    (output / "describe.svg").write_text(svg(scene.run_in_terminal(["describe", "big-group"]), "describe"))
+    dry_run = scene.run_in_terminal(["migrate", "split.toml", "--dry-run"])
+    (output / "dry-run.svg").write_text(svg(dry_run, "dry-run"))
+
+    def confirm() -> str:
+        time.sleep(READING)
+        return "y\n"
+
+    def stop(name: str) -> Callable[[], str]:
+        def stopped() -> str:
+            time.sleep(READING)
+            scene.stop(name)
+            return ""
+
+        return stopped
+
+    def start() -> str:
+        time.sleep(READING)
+        for name in APPLICATIONS:
+            scene.start(name, name)
+        return ""
+
+    pieces = scene.run_in_terminal(
+        ["migrate", "split.toml"],
+        [
+            ("[y/N]:", confirm),
+            ("with 2 members", stop("billing")),
+            ("with 1 member", stop("search")),
+            ("START THE NEW GROUPS NOW", start),
+        ],
+    )
+    (output / "migrate.svg").write_text(svg(pieces, "migrate", animated=True))
+
+
+def page_pictures(scene: Scene, comment: str, output: Path, browser: str) -> None:
+    """Make the PNGs: the comment of a pull request, and both reports on a desktop and on a phone."""
+    from markdown_it import MarkdownIt
+    from playwright.sync_api import sync_playwright
+
+    (scene.folder / "comment.html").write_text(COMMENT + MarkdownIt("commonmark").enable("table").render(comment))
+    pages = {
+        "comment": ("comment.html", 900, 900, 1),
+        "report": ("reconciled/report.html", 1200, 1000, 1),
+        "report-phone": ("reconciled/report.html", 390, 844, 1.5),
+        "history": ("history/history.html", 1200, 1000, 1),
+        "history-phone": ("history/history.html", 390, 844, 1.5),
+    }
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=browser) as chromium:
+        for name, (page, width, height, scale) in pages.items():
+            size: Any = {"width": width, "height": height}
+            with chromium.new_context(viewport=size, device_scale_factor=scale, color_scheme="light") as context:
+                opened = context.new_page()
+                opened.goto((scene.folder / page).as_uri())
+                tall = opened.evaluate("document.documentElement.getBoundingClientRect().height")
+                clip: Any = {"x": 0, "y": 0, "width": width, "height": min(height, tall)}
+                opened.screenshot(path=output / f"{name}.png", clip=clip, full_page=True)
+
+
+def main() -> int:
+    """Make the pictures."""
+    parser = argparse.ArgumentParser(description="Make docs/pictures from one real migration on a sandbox.")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "pictures", help="the folder")
+    output = parser.parse_args().output
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise SystemExit(f"there is no browser on the PATH ({', '.join(BROWSERS)}): install Chromium")
+    output.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as open_until_the_end:
+        from migrate_groups.cli.kafka_here import find_kafka
+        from migrate_groups.sandbox.broker import start_sandbox
+        from migrate_groups.sandbox.versions import DEFAULT_VERSION
+
+        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, mirror=None)
+        folder = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
+        kafka = open_until_the_end.enter_context(start_sandbox(jars, java=java))
+        scene = Scene(kafka.bootstrap_servers, folder)
+        scene.create_topics()
+        open_until_the_end.callback(scene.stop)
+        with scene.producing():
+            for name in APPLICATIONS:
+                scene.start(name, "big-group")
+            scene.await_consumed(2000)
+            (folder / "split.toml").write_text(SPLIT)
+            comment = scene.run("migrate", "split.toml", "--dry-run", "--format", "markdown")
+            terminal_pictures(scene, output)
+            scene.run("reconcile", "split.toml.run", "-o", "reconciled")
+        scene.await_no_lag()
+        scene.run("history", "--log", "offsets-log", "-o", "history", "--every", "2s")
+        page_pictures(scene, comment, output, browser)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

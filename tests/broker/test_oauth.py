@@ -1,0 +1,248 @@
+"""SASL OAUTHBEARER: each way to get a token, with both clients, over TLS; and tokens that expire during a long wait."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
+from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import broker_world
+from tests.support.secured import ALLOWED_URLS, MODULES, SECRETS, Secured, jaas, properties_text
+from tests.support.token_server import AUDIENCE
+from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
+
+pytestmark = NEEDS_SCRAM
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+OAUTH = f"{MODULES}.oauthbearer"
+NOW = ("--guard", "0s", "--yes", "--second-client", "required")
+
+
+@pytest.fixture(scope="module")
+def topic(secured: Secured):
+    """A topic of ten records on the secured broker."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        name = world.create_topic()
+        world.produce(name, 0, 10)
+        yield name
+
+
+def of_kafka(secured: Secured, **properties: str) -> dict[str, str]:
+    """Return properties as Kafka's tools take them; the token server is trusted by options in JAAS."""
+    store = {"location": str(secured.folder / "trust.jks"), "password": SECRETS["store"]}
+    options = {f"ssl.truststore.{name}": value for name, value in store.items()}
+    return {
+        "security_protocol": "SASL_SSL",
+        **secured.trust(),
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_login_callback_handler_class": f"{OAUTH}.OAuthBearerLoginCallbackHandler",
+        "sasl_oauthbearer_token_endpoint_url": secured.tokens,
+        "sasl_oauthbearer_scope": "kafka",
+        "sasl_jaas_config": jaas("oauthbearer.OAuthBearerLoginModule", **options),
+    } | properties
+
+
+def assertion(secured: Secured, retriever: str) -> dict[str, str]:
+    return of_kafka(
+        secured,
+        sasl_oauthbearer_jwt_retriever_class=f"{OAUTH}.{retriever}",
+        sasl_oauthbearer_assertion_private_key_file=str(secured.folder / "assertion.pem"),
+        sasl_oauthbearer_assertion_claim_aud=AUDIENCE,
+        sasl_oauthbearer_assertion_claim_sub="app",
+        sasl_oauthbearer_assertion_claim_iss="app",
+        sasl_oauthbearer_assertion_claim_jti_include="true",
+    )
+
+
+def token_file(secured: Secured) -> dict[str, str]:
+    file = secured.folder / "token"
+    file.write_text(secured.server.token(3600))
+    return of_kafka(secured, sasl_oauthbearer_token_endpoint_url=file.as_uri())
+
+
+def of_librdkafka(secured: Secured) -> dict[str, str]:
+    return {
+        "metadata_broker_list": secured.address("SASL_SSL"),
+        "security_protocol": "sasl_ssl",
+        "ssl_ca_location": str(secured.folder / "ca.pem"),
+        "sasl_mechanisms": "OAUTHBEARER",
+        "sasl_oauthbearer_method": "oidc",
+        "sasl_oauthbearer_grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "sasl_oauthbearer_token_endpoint_url": secured.tokens,
+        "sasl_oauthbearer_scope": "kafka",
+        "sasl_oauthbearer_extensions": "logicalCluster=lkc-1,identityPoolId=pool-2",
+        "sasl_oauthbearer_assertion_private_key_file": str(secured.folder / "assertion.pem"),
+        "sasl_oauthbearer_assertion_claim_aud": AUDIENCE,
+        "sasl_oauthbearer_assertion_claim_sub": "app",
+        "https_ca_location": str(secured.folder / "ca.pem"),
+    }
+
+
+WAYS = {
+    "client assertion": lambda it: assertion(it, "ClientCredentialsJwtRetriever"),
+    "jwt-bearer": lambda it: assertion(it, "JwtBearerJwtRetriever"),
+    "token file": token_file,
+    "librdkafka": of_librdkafka,
+}
+# Kafka's tool 4.1 knows no client assertion (KIP-1258 is of 4.3), and not librdkafka's properties.
+OF_THE_TOOL = ("jwt-bearer", "token file")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_clients_log_in_with_a_token(secured: Secured, here, topic, way, capfd):
+    """kafka-python writes and confluent-kafka reads back with a token from a server or a file; no secret is shown."""
+    group = f"oauth {way}"
+    file = here.folder / "client.properties"
+    file.write_text(properties_text(**WAYS[way](secured)))
+    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    code, out, err = here.outcome(
+        *("apply", "offsets.csv", "--to-group", group, *NOW, "-vv"),
+        *("--bootstrap-server", secured.address("SASL_SSL"), "--command-config", file),
+    )
+    assert (code, "1 confirmed" in out, "warning" in err) == (0, True, False), err
+    said = "".join([out, err, *capfd.readouterr(), *(each.read_text() for each in here.folder.glob("**/*.json"))])
+    assert not [secret for secret in (*SECRETS.values(), "eyJ", "PRIVATE KEY") if secret in said]
+
+
+@pytest.mark.long
+@NEEDS_TOOL
+@pytest.mark.parametrize("way", OF_THE_TOOL)
+def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, topic, way, monkeypatch):
+    """Kafka's own tool logs in with the file that both clients log in with."""
+    file = tmp_path / "client.properties"
+    file.write_text(properties_text(**WAYS[way](secured)))
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        world.commit(f"tool {way}", TopicPartition(topic, 0), 7)
+    allowed = f"{secured.tokens},{(secured.folder / 'token').as_uri()}"
+    files = f"{ALLOWED_URLS.replace('urls', 'files')}={secured.folder / 'assertion.pem'},{secured.folder / 'token'}"
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{ALLOWED_URLS}={allowed} {files}")
+    address = secured.address("SASL_SSL")
+    arguments = ("--describe", "--group", f"tool {way}", "--command-config", str(file))
+    described = secured.sandbox.run_tool(TOOL, *arguments, bootstrap_server=address)
+    assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+
+
+def login(properties: dict[str, str]) -> OAuth:
+    found = understand(parse_properties(properties_text(**properties), "test")).security.login
+    assert isinstance(found, OAuth)
+    return found
+
+
+def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
+    """A token that Kubernetes or another program renews in its file is used at once; an expired one is refused."""
+    held = login(token_file(secured))
+    file = secured.folder / "token"
+    newer = secured.server.token(7200)
+    file.write_text(f"{newer}\n")
+    assert held.token() == newer
+    assert held.confluent()["oauth_cb"][0] == newer
+    file.write_text(secured.server.token(-1))
+    with pytest.raises(NoToken, match="the token file has an expired token"):
+        login(of_kafka(secured, sasl_oauthbearer_token_endpoint_url=file.as_uri())).token()
+
+
+def test_confluents_extensions_go_to_both_clients(secured: Secured):
+    """The extensions of an identity pool of Confluent Cloud, in JAAS or as librdkafka has them, reach both clients."""
+    expected = {"logicalCluster": "lkc-1", "identityPoolId": "pool-2"}
+    options = {f"extension_{name}": value for name, value in expected.items()}
+    in_jaas = jaas("oauthbearer.OAuthBearerLoginModule", clientId="app", clientSecret=SECRETS["client"], **options)
+    trust = {"https_ca_location": str(secured.folder / "ca.pem")}
+    for held in (login(of_kafka(secured, sasl_jaas_config=in_jaas, **trust)), login(of_librdkafka(secured))):
+        assert held.confluent()["oauth_cb"][3] == expected
+        assert held.kafka_python()["sasl_oauth_token_provider"].extensions() == expected
+
+
+def test_long_wait_outlives_its_tokens(secured: Secured, topic, monkeypatch):
+    """Tokens of five seconds: each is renewed before it expires, and both clients go on, as in a --wait of hours."""
+    monkeypatch.setattr(secured.server, "lifetime", 5)
+    text = properties_text(**assertion(secured, "JwtBearerJwtRetriever"))
+    security = understand(parse_properties(text, "test")).security
+    config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
+    before = len(secured.server.requests)
+    with closing(KafkaPythonReader(config)) as reader, closing(SecondClient(config)) as second:
+        while len(secured.server.requests) < before + 3:
+            assert reader.list_groups() is not None
+        wanted = TopicPartition(topic, 0)
+        assert second.committed("no-such-group", [wanted]) == {wanted: None}
+    assert len(secured.server.requests) < before + 6
+
+
+def test_a_token_is_kept_while_the_server_is_down_and_it_is_valid(secured: Secured, monkeypatch):
+    """A token server that fails for a while does no harm as long as the last token is valid."""
+    monkeypatch.setattr(secured.server, "lifetime", 3600)
+    held = login(assertion(secured, "JwtBearerJwtRetriever"))
+    first = held.token()
+    monkeypatch.setattr(secured.server, "failing", 503)
+    monkeypatch.setattr("migrate_groups.kafka.credentials.oauth._USED", 0.0)
+    held._held[:] = [held._held[0]._replace(fresh_until=0.0)]
+    assert held.token() == first
+    held._held[:] = [held._held[0]._replace(valid_until=0.0)]
+    with pytest.raises(NoToken, match="gave no token: HTTP 503 temporarily_unavailable"):
+        held.token()
+
+
+def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
+    """A token server that redirects gets no second chance: its client's secret must not go to another server."""
+    monkeypatch.setattr(secured.server, "failing", 307)
+    with pytest.raises(NoToken, match="HTTP 307"):
+        login(assertion(secured, "ClientCredentialsJwtRetriever")).token()
+
+
+@contextmanager
+def proxy() -> Iterator[tuple[str, list[str]]]:
+    """Run an HTTP proxy that tunnels one answer of a connection; yield its URL, and the addresses it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(self.path)
+            host, _, port = self.path.partition(":")
+            with socket.create_connection((host, int(port))) as server:
+                self.send_response(200)
+                self.end_headers()
+                back = threading.Thread(target=pump, args=(server, self.connection))
+                back.start()
+                pump(self.connection, server)
+                back.join()
+
+        def log_message(self, *arguments: object) -> None:
+            """Log nothing."""
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        while content := source.recv(4096):
+            target.sendall(content)
+        target.shutdown(socket.SHUT_WR)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_token_server_is_reached_through_the_proxy_of_the_environment(secured: Secured, monkeypatch):
+    """``https_proxy`` counts for the token server, whose certificate is still checked; ``no_proxy`` exempts it."""
+    held = login(assertion(secured, "JwtBearerJwtRetriever"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with proxy() as (url, asked):
+        monkeypatch.setenv("https_proxy", url)
+        assert held.source.fetch().value
+        assert asked == [secured.tokens.split("/")[2]]
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert held.source.fetch().value
+    assert len(asked) == 1

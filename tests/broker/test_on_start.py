@@ -1,0 +1,77 @@
+"""``migrate --on-start`` on a real broker: the command starts the new applications."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from tests.support.cli import running
+from tests.support.old_group import Old
+
+# Consumes a topic in a group to the end of both partitions, prints each record, and commits.
+APPLICATION = """
+import sys
+from confluent_kafka import Consumer, KafkaError
+
+servers, group, topic = sys.argv[1:]
+consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "error",
+                     "enable.auto.commit": False, "enable.partition.eof": True})
+consumer.subscribe([topic])
+values, ended = [], set()
+while len(ended) < 2:
+    message = consumer.poll(30)
+    if message.error() is None:
+        values.append(message.value().decode())
+    elif message.error().code() == KafkaError._PARTITION_EOF:
+        ended.add(message.partition())
+    else:
+        sys.exit(str(message.error()))
+consumer.commit(asynchronous=False)
+consumer.close()
+open(f"{topic}.values", "w").write("\\n".join(values))
+print(f"{group} consumed {len(values)}")
+"""
+
+
+def command(cli, servers: str, *applications: tuple[str, str]) -> str:
+    """Return a command that runs the application for each group and topic, one after the other."""
+    (cli.folder / "application.py").write_text(APPLICATION)
+    lines = [shlex.join([sys.executable, "application.py", servers, *each]) for each in applications]
+    script = cli.folder / "start.sh"
+    script.write_text("\n".join(["#!/bin/sh -e", *lines, ""]))
+    script.chmod(0o755)
+    return "./start.sh"
+
+
+def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bootstrap_servers):
+    """The command starts a consumer in each new group; it and the old application process every record once."""
+    old = Old(cli, world)
+    consumer = world.join(old.group, old.pay, old.find)
+    start = command(cli, bootstrap_servers, (old.pay_group, old.pay), (old.find_group, old.find))
+    with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s", "--on-start", start) as process:
+        assert "test-app" in "".join(process.stderr.readline() for _ in range(2))
+        values = world.consume(consumer, 6)
+        consumer.commit(asynchronous=False)
+        world.leave(consumer)
+        out, err = process.communicate(timeout=90)
+    assert process.returncode == 0, err
+    assert "4 confirmed" in out
+    assert f"{old.pay_group} consumed " in err
+    assert f"{old.pay_group} consumed " not in out
+    for topic in (old.pay, old.find):
+        values += Path(cli.folder / f"{topic}.values").read_text().splitlines()
+    left = [(partition, number) for partition in (0, 1) for number in range(4 + partition, 10)]
+    assert sorted(values) == sorted(f"{topic}-{at}-{number}" for topic in (old.pay, old.find) for at, number in left)
+
+
+def test_a_command_that_fails_is_exit_4_and_the_offsets_stay(cli, world, bootstrap_servers):
+    """If the command fails, the offsets are in place, and the same command with one that works completes the run."""
+    old = Old(cli, world)
+    expected = old.offsets(old.pay)
+    error = cli.fails("migrate", "split.toml", "--yes", "--on-start", f"{sys.executable} no-such-script.py", code=4)
+    assert "ended with exit code 2; the offsets are written and confirmed" in error
+    assert world.committed(old.pay_group) == expected
+    cli("migrate", "split.toml", "--yes", "--on-start", command(cli, bootstrap_servers, (old.pay_group, old.pay)))
+    assert set(world.committed(old.pay_group).values()) == {10}
+    assert "and started since" in cli("migrate", "split.toml", "--yes", "--on-start", "false").stderr

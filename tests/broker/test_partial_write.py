@@ -1,0 +1,48 @@
+"""A write that a real broker refuses for some partitions."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.errors import PartlyApplied
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.result import WriteResult
+from migrate_groups.migration.write import write
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.snapshots.regroup import name_groups
+
+
+def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
+    """A topic deleted between plan and write is exit 4: its partitions are refused by name, the others confirmed."""
+    kept, deleted, group = world.create_topic(), world.create_topic(), world.name("old")
+    for topic in (kept, deleted):
+        world.produce(topic, 0, 5)
+        world.commit(group, TopicPartition(topic, 0), 3)
+    config, clock = ClientConfig(bootstrap_servers=world.bootstrap_servers, timeout=20), SystemClock()
+    file = ReceiptFile(tmp_path / "receipt.json", NOTHING_WRITTEN)
+    with closing(SecondClient(config)) as second_client, closing(KafkaPythonWriter(config)) as writer:
+        named = name_groups(take_snapshot(writer, [group], clock), [f"{group}-new"], fan_out=False, restore=False)
+        plan = make_plan(writer, named, WriteOptions(settle=0))
+        world.delete_topic(deleted)
+        execution = write(writer, second_client, Execution.of(plan, clock.now()), file.record)
+    assert {entry.change.topic: (entry.outcome, entry.error) for entry in execution.entries} == {
+        kept: (Outcome.CONFIRMED, ""),
+        deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+    }
+    assert world.committed(f"{group}-new") == {TopicPartition(kept, 0): 3}
+    assert file.path is not None
+    assert receipt_json.load(file.path) == file.receipt == Receipt((execution,))
+    with pytest.raises(PartlyApplied, match="1 partition not confirmed"):
+        WriteResult(execution=execution, receipt=file.receipt, path=file.path).check()

@@ -1,0 +1,54 @@
+"""The number of requests between the stop of the source group and the start of the target groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+
+from migrate_groups.clock import Clock
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.hand_over.cut_over import prepare
+from migrate_groups.migration.write import write
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import NOTHING_WRITTEN
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.clock import FakeClock
+from tests.support.planning import cut_over
+
+TOPICS = 12
+
+
+def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
+    """Hand a stopped group over to this many targets; return the requests from the stop to the read-back."""
+    topics = [world.create_topic() for _ in range(TOPICS)]
+    old, new = world.name("old"), world.name("new")
+    for topic in topics:
+        world.commit(old, TopicPartition(topic, 0), 0)
+    spec = SplitSpec(
+        source=old,
+        targets=tuple(
+            SplitTarget(group=f"{new}-{number}", topics=tuple(map(TopicPattern, topics[number::targets])))
+            for number in range(targets)
+        ),
+        stay=(),
+    )
+    shown = prepare(writer, spec, WriteOptions(settle=0.0), clock)
+    sent.clear()
+    final = cut_over(writer, shown, clock)
+    execution = write(writer, None, NOTHING_WRITTEN.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda _: None)
+    assert execution.is_whole
+    return Counter(sent)
+
+
+def test_only_offset_commit_takes_a_request_for_each_target_group(world, bootstrap_servers, sent):
+    """OffsetCommit takes a request for each target group; the number of other requests does not grow."""
+    config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
+    with closing(KafkaPythonWriter(config)) as writer:
+        one, twelve = (cut_over_to(targets, world, writer, sent, FakeClock()) for targets in (1, TOPICS))
+    assert (one.pop("OffsetCommit"), twelve.pop("OffsetCommit")) == (1, TOPICS)
+    assert one == twelve
+    assert {"DescribeGroups", "OffsetFetch"} <= one.keys()

@@ -1,0 +1,88 @@
+"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT): it is restarted once, and not again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import closing
+
+import pytest
+
+from migrate_groups.kafka import second_client
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.old_group import Old
+
+
+class Crashing(second_client._Child):
+    """A real child process that is killed at its first requests, with one signal for each entry of ``crashes``."""
+
+    crashes: list[int]
+
+    def answer(self, question, timeout):
+        if self.crashes:
+            os.kill(self._process.pid, self.crashes.pop())
+        return super().answer(question, timeout)
+
+
+@pytest.fixture
+def crashes(monkeypatch) -> list[int]:
+    """The signals for the next requests to the second client."""
+    Crashing.crashes = []
+    monkeypatch.setattr(second_client, "_Child", Crashing)
+    return Crashing.crashes
+
+
+@pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
+def test_second_client_survives_a_crash(bootstrap_servers, world, crashes, crash):
+    """After a crash between or during requests, the same `SecondClient` answers from a new process."""
+    partition = TopicPartition(world.create_topic(), 0)
+    world.commit("crash", partition, 7)
+    with closing(second_client.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
+        first = second.committed("crash", [partition])
+        crashes.append(crash)
+        assert second.committed("crash", [partition]) == first
+        at, child = first[partition], second._child
+        assert at is not None
+        assert at.offset == 7
+        assert child is not None
+        os.kill(child._process.pid, crash)
+        child._process.wait()
+        assert second.committed("crash", [partition]) == first
+
+
+def remarks(here) -> list[str]:
+    return json.loads((here.folder / "split.toml.run" / "receipt.json").read_text())["executions"][0]["remarks"]
+
+
+def test_migrate_confirms_all_offsets_after_one_crash(here, world, crashes, monkeypatch, bootstrap_servers):
+    """After one crash, both clients still confirm every offset."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    old = Old(here, world)
+    crashes.append(signal.SIGSEGV)
+    here("migrate", "split.toml", "--yes")
+    assert crashes == []
+    assert remarks(here) == []
+    assert world.committed(old.pay_group) == old.offsets(old.pay)
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_migrate_reports_groups_confirmed_by_one_client_only(
+    here, world, crashes, monkeypatch, bootstrap_servers, required
+):
+    """After two crashes at one request, one client alone confirms the groups; if both are required, exit 4."""
+    monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
+    old = Old(here, world)
+    crashes += [signal.SIGABRT, signal.SIGSEGV]
+    done = here(
+        "migrate", "split.toml", "--yes", *(["--second-client", "required"] if required else []), code=4 * required
+    )
+    said = (
+        f"groups '{old.find_group}', '{old.pay_group}' confirmed by one client only: "
+        "the second client (confluent-kafka) died or hung"
+    )
+    (remark,) = remarks(here)
+    assert remark.startswith(said)
+    assert said in done.stdout
+    assert world.committed(old.find_group) == old.offsets(old.find)

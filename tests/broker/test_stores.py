@@ -1,0 +1,157 @@
+"""Truststores and keystores as keytool writes them: what is read from them, and the errors of unusable ones."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.security import Tls
+from tests.support.keystores import KEY_PASSWORD, PASSWORD
+from tests.support.secured import SECRETS, Secured
+
+TRUSTSTORES = {"trust.jks": ["ca", "other"], "trusted.jks": ["ca"], "legacy.p12": ["ca"], "open.p12": ["ca"]}
+KEYSTORES = ("client.jks", "client.p12", "both.jks", "made.p12")
+
+
+def read(**properties: str) -> Tls:
+    """Return the TLS settings of these properties; a ``_`` in a name is a dot."""
+    dotted = {name.replace("_", "."): value for name, value in properties.items()}
+    found = understand({"security.protocol": "SSL"} | dotted).security.tls
+    assert found is not None
+    return found
+
+
+def certificates(pem: str) -> list[str]:
+    return re.findall(r"-----BEGIN CERTIFICATE.*?END CERTIFICATE-----\n", pem, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TRUSTSTORES)
+@pytest.mark.parametrize("password", [PASSWORD, ""])
+def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: Secured, name, password):
+    """JKS, PKCS #12 that is named .jks, that of older Javas, and one without a password: all certificates are trusted.
+
+    Without a password JKS is read unverified, as Java does; PKCS #12 can't be.
+    """
+    if not password and name in ("trusted.jks", "legacy.p12"):
+        with pytest.raises(InvalidInput, match=r"needs a password: set ssl\.truststore\.password"):
+            read(**secured.store("truststore", name, password))
+        return
+    trusted = read(**secured.store("truststore", name, password)).trusted
+    assert trusted is not None
+    assert sorted(certificates(trusted)) == sorted(secured.pem(f"{each}.pem") for each in TRUSTSTORES[name])
+
+
+@pytest.mark.parametrize("name", KEYSTORES)
+def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secured, name):
+    """The client's key and chain are read from JKS, where the key has its own password, and from PKCS #12."""
+    password = {"ssl_key_password": KEY_PASSWORD} if name.endswith("jks") else {}
+    tls = read(**secured.store("keystore", name), **password)
+    chain = certificates(secured.pem("client.pem"))
+    assert certificates(tls.certificates or "")[: len(chain)] == chain
+    assert tls.key == secured.pem("client.pem").partition("-----BEGIN CERTIFICATE")[0]
+    tls.context()
+
+
+def test_java_trusts_the_certificate_of_a_key_in_a_truststore_but_not_its_chain(secured: Secured):
+    """A JKS that is keystore and truststore at once trusts what was added, and the client's own certificate."""
+    tls = read(**secured.store("truststore", "both.jks"))
+    expected = [secured.pem("ca.pem"), certificates(secured.pem("client.pem"))[0]]
+    assert sorted(certificates(tls.trusted or "")) == sorted(expected)
+
+
+UNUSABLE = {
+    "JKS password": ("truststore", "trust.jks", "wrong-hidden", "can't be opened: check ssl.truststore.password"),
+    "PKCS12 password": ("truststore", "trusted.jks", "wrong-hidden", "can't be opened: check ssl.truststore.password"),
+    "keystore password": ("keystore", "client.p12", "wrong-hidden", "can't be opened: check ssl.keystore.password"),
+    "no keystore password": ("keystore", "client.jks", "", "needs a password: set ssl.keystore.password"),
+    "key password": ("keystore", "client.jks", PASSWORD, "private key with another password: check ssl.key.password"),
+    "two keys, JKS": ("keystore", "two.jks", PASSWORD, "has 2 private keys, .*: copy one .* -srcalias"),
+    "two keys, PKCS12": ("keystore", "two.p12", PASSWORD, "has 2 private keys, .*: copy one .* -srcalias"),
+    "no key": ("keystore", "trust.jks", PASSWORD, "has no private key: copy one .* -srcalias"),
+    "no key, PKCS12": ("keystore", "trusted.jks", PASSWORD, "has no private key: copy one .* -srcalias"),
+    "key in truststore": ("truststore", "client.p12", PASSWORD, "has a private key, .*: export .* keytool -exportcert"),
+    "JCEKS": ("keystore", "client.jceks", PASSWORD, "is JCEKS: convert it with keytool -importkeystore"),
+    "text": ("truststore", "jwks.json", PASSWORD, "is neither JKS, PKCS12 nor PEM: convert it"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_an_unusable_store_is_one_line_with_the_cure(secured: Secured, here, case):
+    """The first command ends with exit 2 and one line that names the property, the file and what to do."""
+    kind, name, password, said = UNUSABLE[case]
+    file = here.folder / "client.properties"
+    file.write_text(
+        f"security.protocol=SSL\nssl.{kind}.location={secured.folder / name}\nssl.{kind}.password={password}\n"
+    )
+    code, out, err = here.outcome(
+        "list", "--bootstrap-server", secured.address("MTLS"), "--command-config", file, "--timeout", "1d"
+    )
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"error: ssl\.{kind}\.location {secured.folder / name} .*{said}.*\n", err), err
+    assert "hidden" not in err
+
+
+@pytest.mark.parametrize("kind", ["truststore", "keystore"])
+@pytest.mark.parametrize("name", ["BCFKS", "JCEKS", "hidden-type"])
+def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured, kind, name):
+    """BCFKS and JCEKS are named, with the command that converts them; an unknown type is not quoted."""
+    store = secured.store(kind, "client.jceks") | {f"ssl_{kind}_type": name}
+    named = "an unknown value" if name == "hidden-type" else name
+    advice = "correct it" if name == "hidden-type" else "convert it with keytool -importkeystore"
+    with pytest.raises(InvalidInput, match=rf"^ssl\.{kind}\.type is {named}; supported are JKS, PKCS12, PEM: {advice}"):
+        read(**store)
+
+
+def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore(secured: Secured, here):
+    """As in Java, a broker's own certificate is enough; librdkafka would need that of the root, too."""
+    own = here.folder / "broker.pem"
+    own.write_text(certificates(secured.pem("server.pem"))[0])
+    file = here.folder / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.truststore.location={own}\n")
+    assert here("list", "--bootstrap-server", secured.address("SSL"), "--command-config", file).returncode == 0
+
+
+def mutants(content: bytes, number: int, seed: str) -> list[bytes]:
+    """Return damaged copies: cut, with other bytes, bytes left out or repeated, or a length that is too large."""
+    chance = random.Random(seed)
+
+    def damaged() -> bytes:
+        at, to = sorted((chance.randrange(len(content)), chance.randrange(len(content))))
+        match chance.randrange(5):
+            case 0:
+                return content[:at]
+            case 1:
+                return content[:at] + chance.randbytes(to - at) + content[to:]
+            case 2:
+                return content[:at] + content[to:]
+            case 3:
+                return content[:to] + content[at:]
+            case _:
+                changed = bytearray(content)
+                for _ in range(chance.randrange(1, 4)):
+                    changed[int(len(content) * chance.random() ** 3)] = chance.choice((0, 0x7F, 0x80, 0x84, 0xFF))
+                return bytes(changed)
+
+    return [damaged() for _ in range(number)]
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_a_damaged_store_is_an_error_without_a_secret(secured: Secured, tmp_path, number):
+    """A store that is cut or changed anywhere is either read, or refused in one line; no other exception, no hang."""
+    damaged = tmp_path / "damaged"
+    for name in (*TRUSTSTORES, *KEYSTORES, "two.p12", "client.jceks"):
+        kind = "truststore" if name in TRUSTSTORES else "keystore"
+        for at, content in enumerate(mutants((secured.folder / name).read_bytes(), number, name)):
+            damaged.write_bytes(content)
+            try:
+                read(
+                    **{f"ssl_{kind}_location": str(damaged), f"ssl_{kind}_password": PASSWORD},
+                    ssl_key_password=KEY_PASSWORD if name.endswith("jks") else PASSWORD,
+                ).context()
+            except InvalidInput as refusal:
+                assert not [each for each in SECRETS.values() if each in str(refusal)], (name, at)
+                assert "\n" not in str(refusal), (name, at)

@@ -1,0 +1,185 @@
+"""The wheel and the sdist, as a release publishes them: what is in them, and that they can be installed and run."""
+
+from __future__ import annotations
+
+import email
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import migrate_groups
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION = f"migrate-groups {migrate_groups.__version__}"
+_SECONDS = 500
+
+
+class Packages(NamedTuple):
+    """The files that a release publishes."""
+
+    wheel: Path
+    sdist: Path
+
+
+def run(*arguments: str | Path, folder: Path, **environment: str | Path) -> str:
+    """Run a program that must succeed, outside of the checkout; return what it prints on stdout."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MIGRATE_GROUPS_"))}
+    variables = clean | {name: str(value) for name, value in environment.items()}
+    done = subprocess.run(arguments, cwd=folder, env=variables, capture_output=True, text=True, timeout=_SECONDS)
+    assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def error(*arguments: str | Path, folder: Path) -> str:
+    """Run a program that must fail; return what it prints."""
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
+    assert done.returncode != 0
+    return done.stdout + done.stderr
+
+
+def build(source: Path, *kinds: str, to: Path) -> None:
+    """Build packages from a folder with the build backend of this environment, so that no network is needed."""
+    targets = [word for kind in kinds for word in ("-t", kind)]
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", to, *targets], cwd=source, check=True)
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> Packages:
+    """The packages, built from the checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    build(ROOT, "wheel", "sdist", to=folder)
+    [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return Packages(wheel, sdist)
+
+
+@pytest.fixture
+def environment(tmp_path) -> Path:
+    """The folder of the programs of a new environment with pip."""
+    venv.create(tmp_path / "environment", with_pip=True)
+    return tmp_path / "environment" / "bin"
+
+
+def files_of(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
+
+
+def sources(*folders: str) -> set[str]:
+    """Return the files of folders of the checkout, without what Python and tools leave there."""
+    found = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
+    return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
+
+
+def test_the_wheel_has_the_package_and_nothing_else(packages):
+    """The wheel has every file of the package, such as templates and py.typed, and no tests."""
+    own = {name for name in files_of(packages.wheel) if ".dist-info/" not in name}
+    assert own == sources("migrate_groups")
+    assert {"migrate_groups/py.typed", "migrate_groups/show/templates/report.html"} <= own
+
+
+def test_the_metadata_of_the_wheel(packages):
+    """The metadata has the name, the license, the dependencies, the command, and URLs of one repository."""
+    files = files_of(packages.wheel)
+    [metadata] = [email.message_from_bytes(text) for name, text in files.items() if name.endswith("/METADATA")]
+    assert (metadata["Name"], metadata["Version"]) == ("migrate-groups", migrate_groups.__version__)
+    assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
+    needed = [each for each in metadata.get_all("Requires-Dist", []) if "extra ==" not in each]
+    assert len(needed) == len(PROJECT["dependencies"])
+    [commands] = [text.decode() for name, text in files.items() if name.endswith("/entry_points.txt")]
+    assert commands == "[console_scripts]\nmigrate-groups = migrate_groups.cli.app:main\n"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files)
+    [repository] = set(re.findall(r"uses: (\S+)@main", (ROOT / "docs" / "pull-requests.md").read_text()))
+    urls = [each.partition(", ")[2] for each in metadata.get_all("Project-URL", [])]
+    assert urls
+    for url in urls:
+        home, _, path = url.partition(f"/{repository}")
+        assert home == "https://github.com"
+        assert path in ("", "/issues") or (ROOT / path.split("/main/")[1]).exists()
+
+
+def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
+    """The sdist has what the checkout has of sources, tests and docs, and the wheel from it is the published one."""
+    with tarfile.open(packages.sdist) as opened:
+        opened.extractall(tmp_path, filter="data")
+    [source] = tmp_path.iterdir()
+    there = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
+    assert sources("migrate_groups", "tests", "scripts", "docs") <= there
+    build(source, "wheel", to=tmp_path / "again")
+    [again] = (tmp_path / "again").iterdir()
+    assert (again.name, files_of(again)) == (packages.wheel.name, files_of(packages.wheel))
+
+
+def test_the_installed_wheel_runs(packages, tmp_path):
+    """After the installation of the wheel the command and the import work without the checkout.
+
+    The dependencies are those of this environment, so that no network is needed.
+    """
+    venv.create(tmp_path / "environment", with_pip=False)
+    there = tmp_path / "environment" / "bin"
+    pip = (sys.executable, "-m", "pip", "--python", there / "python")
+    run(*pip, "install", "--no-deps", "--no-index", packages.wheel, folder=tmp_path)
+    ours = os.pathsep.join(path for path in sys.path if path.endswith("-packages"))
+    assert run(there / "migrate-groups", "--version", folder=tmp_path, PYTHONPATH=ours).strip() == VERSION
+    assert "Migrate Kafka consumer groups" in run(there / "migrate-groups", "--help", folder=tmp_path, PYTHONPATH=ours)
+    home = run(
+        there / "python",
+        "-c",
+        "import migrate_groups; print(migrate_groups.__file__)",
+        folder=tmp_path,
+        PYTHONPATH=ours,
+    )
+    assert Path(home.strip()).is_relative_to(tmp_path)
+    assert Path(home.strip()).with_name("py.typed").exists()
+
+
+@pytest.mark.long
+def test_pip_installs_the_wheel_with_its_dependencies(packages, environment, tmp_path):
+    """The wheel is installed with its dependencies from the network; commands of the extra ``spark`` ask for it."""
+    run(environment / "python", "-m", "pip", "install", packages.wheel, folder=tmp_path)
+    assert run(environment / "migrate-groups", "--version", folder=tmp_path).strip() == VERSION
+    code = "import migrate_groups as m; [getattr(m, name) for name in m.__all__]; import migrate_groups.kafka.writer"
+    run(environment / "python", "-c", code, folder=tmp_path)
+    said = error(environment / "migrate-groups", "reconcile", "a.csv", "b.csv", folder=tmp_path)
+    assert "is not installed: run pip install" in said
+
+
+@pytest.mark.long
+def test_types_reach_a_program_that_uses_the_package(packages, environment, tmp_path):
+    """The types of the installed package are found by mypy: a wrong argument in a user's program is an error."""
+    run(environment / "python", "-m", "pip", "install", packages.wheel, "mypy", folder=tmp_path)
+    (tmp_path / "right.py").write_text("import migrate_groups\nmigrate_groups.connect('localhost:9092').close()\n")
+    (tmp_path / "wrong.py").write_text("import migrate_groups\nmigrate_groups.connect(9092)\n")
+    assert "Success" in run(environment / "mypy", "--strict", "right.py", folder=tmp_path)
+    assert 'error: Argument 1 to "connect"' in error(environment / "mypy", "--strict", "wrong.py", folder=tmp_path)
+
+
+@pytest.mark.long
+def test_pipx_and_uvx_run_the_wheel(packages, environment, tmp_path):
+    """The command runs from the wheel by pipx and by uvx, without an installation."""
+    run(environment / "python", "-m", "pip", "install", "pipx", "uv", folder=tmp_path)
+    homes = {"PIPX_HOME": tmp_path / "pipx", "PIPX_BIN_DIR": tmp_path / "bin", "UV_CACHE_DIR": tmp_path / "uv"}
+    for start in (("pipx", "run", "--spec"), ("uvx", "--from")):
+        program, *options = start
+        command = (environment / program, *options, packages.wheel, "migrate-groups", "--version")
+        assert run(*command, folder=tmp_path, **homes).strip() == VERSION
+
+
+@pytest.mark.long
+def test_the_release_commands_build_and_check_the_packages(packages, environment, tmp_path):
+    """``python -m build`` makes the same wheel in an isolated environment, and ``twine check`` accepts both files."""
+    run(environment / "python", "-m", "pip", "install", "build", "twine", folder=tmp_path)
+    run(environment / "python", "-m", "build", "--outdir", tmp_path / "dist", ROOT, folder=tmp_path)
+    [wheel], [sdist] = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
+    assert files_of(wheel).keys() == files_of(packages.wheel).keys()
+    checked = run(environment / "twine", "check", "--strict", wheel, sdist, folder=tmp_path)
+    assert checked.count("PASSED") == 2

@@ -1,0 +1,110 @@
+"""Two kafka-python consumers start at a given time, with offsets that the tool sets and not their code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import confluent_kafka
+import pytest
+from faker import Faker
+from kafka import KafkaConsumer
+from kafka.errors import RebalanceInProgressError
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import until
+
+NOW = ("--settle", "0s", "--guard", "0s")
+NAIVE = "2022-11-09T21:24:55"
+ZONE = "Australia/Sydney"
+SINCE = datetime.fromisoformat(NAIVE).replace(tzinfo=ZoneInfo(ZONE))
+
+
+def order(faker: Faker, placed: datetime) -> dict[str, str]:
+    """Return an order as a shop would write it."""
+    return {
+        "id": faker.uuid4(),
+        "customer": faker.name(),
+        "address": faker.address(),
+        "card": faker.credit_card_number(),
+        "placed": placed.isoformat(),
+    }
+
+
+class Shop:
+    """Produces orders as JSON, with the time of each order."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        self._topic, self._faker = topic, Faker()
+        self._faker.seed_instance(6)
+
+    def sell(self, partition: int, placed: datetime) -> str:
+        """Produce one order, and return its id."""
+        made = order(self._faker, placed)
+        stamp = int(placed.timestamp() * 1000)
+        self._producer.produce(self._topic, json.dumps(made).encode(), partition=partition, timestamp=stamp)
+        assert self._producer.flush(30) == 0
+        return made["id"]
+
+
+@pytest.fixture
+def shop(world):
+    """Partition 0 has orders around the time, partition 1 only earlier ones: (shop, topic, ids since the time)."""
+    topic = world.create_topic(2, topic=world.name("orders"), **{"retention.ms": "-1"})
+    made = Shop(world.bootstrap_servers, topic)
+    since = []
+    for seconds in range(-20, 20):
+        sold = made.sell(0, SINCE + timedelta(seconds=seconds))
+        since += [sold] if seconds >= 0 else []
+        if seconds < 0:
+            made.sell(1, SINCE + timedelta(seconds=seconds))
+    return made, topic, since
+
+
+def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
+    """Return a consumer that subscribes, has no auto-commit, and sets no offset."""
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
+    made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
+    # kafka-python 3.0.12 does not assign a topic that it does not know yet.
+    made.partitions_for_topic(topic)
+    made.subscribe([topic])
+    return made
+
+
+def test_consumers_get_orders_since_a_local_time(cli, world, shop):
+    """Two consumers get each order since the time once; a partition without such an order starts at its next one."""
+    sells, topic, since = shop
+    group = world.name("since")
+    said = cli("rewind", "--topic", topic, "--to-datetime", NAIVE, "--timezone", ZONE, "-o", "offsets.csv").stderr
+    assert f"from 2022-11-09T10:24:55Z = {NAIVE}+11:00 ({ZONE})" in said
+    assert "past end: no record at or after the time" in said
+    assert cli("export", "offsets.csv", "-o", "-").stdout == f"{topic},0,20\n{topic},1,20\n"
+    cli("apply", "offsets.csv", "--to-group", group, *NOW, "--yes")
+    received: list[dict[str, str]] = []
+    with (
+        closing(consumer(world.bootstrap_servers, group, topic)) as first,
+        closing(consumer(world.bootstrap_servers, group, topic)) as second,
+    ):
+
+        def poll(condition: Callable[[], bool]) -> bool:
+            for each in (first, second):
+                polled = each.poll(timeout_ms=50)
+                try:
+                    each.commit()
+                except RebalanceInProgressError:
+                    continue  # its partitions are revoked, and these records come again
+                received.extend(json.loads(record.value) for records in polled.values() for record in records)
+            return condition()
+
+        until(lambda: poll(lambda: bool(first.assignment() and second.assignment())))
+        assert first.assignment() | second.assignment() == {(topic, 0), (topic, 1)}
+        until(lambda: poll(lambda: len(received) >= len(since)))
+        later = sells.sell(1, SINCE + timedelta(days=1))
+        until(lambda: poll(lambda: len(received) > len(since)))
+    assert sorted(each["id"] for each in received) == sorted([*since, later])
+    assert min(each["placed"] for each in received) == SINCE.isoformat()
+    assert world.committed(group) == {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 21}

@@ -1,0 +1,108 @@
+"""Who was a member of each generation of a group, and how long applications stood still, from the offsets topic."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
+from migrate_groups.spark.offsets_topic.offsets_log import RAW
+from migrate_groups.spark.offsets_topic.overload import overload
+from tests.spark.test_members import texts
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+GROUP_KEY = b"\0\2" + texts("g")
+
+
+def sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4) + data
+
+
+def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
+    """Return a member of a generation: its id is its client id, and it subscribes to one topic."""
+    ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
+    subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
+    numbers = b"".join(each.to_bytes(4) for each in partitions)
+    assigned = (1).to_bytes(4) + texts(topic) + len(partitions).to_bytes(4) + numbers if partitions else bytes(4)
+    timeouts = (300_000).to_bytes(4) + bytes(4) if version >= 1 else (300_000).to_bytes(4)
+    return ids + timeouts + sized(subscription) + sized(bytes(2) + assigned + sized(b""))
+
+
+def generation(number: int, *members: bytes, version: int = 3, assignor: str = "range") -> bytes:
+    head = version.to_bytes(2) + texts("consumer") + number.to_bytes(4) + texts(assignor, "leader")
+    return head + (bytes(8) if version >= 2 else b"") + len(members).to_bytes(4) + b"".join(members)
+
+
+def log(spark, *records: tuple[float, bytes, bytes | None]):
+    """Return a copied log of records: seconds after noon, key, value."""
+    rows = [(0, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
+    return local_table(spark, rows, RAW)
+
+
+def commit(when: float, topic: str) -> tuple[float, bytes, bytes]:
+    return when, b"\0\1" + texts("g", topic) + bytes(4), b"\0\3"
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(spark, assignor):
+    """The others are named as cause; who restarted has an outage; nobody else stands still in a cooperative group."""
+    a, b = member("a-1", "x"), member("b-1", "y")
+    raw = log(
+        spark,
+        (0, GROUP_KEY, generation(1, a, b, assignor=assignor)),
+        *(commit(when, topic) for when, topic in ((9, "x"), (10, "x"), (12, "y"))),
+        (15, GROUP_KEY, generation(2, a, assignor=assignor)),
+        commit(17, "x"),
+        (20, GROUP_KEY, generation(3, a, member("b-1x", "y"), assignor=assignor)),
+        commit(21, "y"),
+    )
+    found = overload(generations(raw), consumers(raw), commits(raw))
+    stood = {
+        (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds)
+        for row in found.stood_still.collect()
+    }
+    eager = assignor == "range"
+    assert stood == {
+        (1, "a"): (["b"], True, False, 5.0 if eager else None),
+        (1, "b"): (["b"], False, True, 8.0),
+        (2, "a"): (["b"], True, False, 3.0 if eager else None),
+    }
+    assert {(row.application, tuple(row.topics), row.members) for row in found.subscriptions.collect()} == {
+        ("a", ("x",), 1),
+        ("b", ("y",), 2),
+    }
+    joined = {row.generation: (row.joined, row.left) for row in found.generations.collect()}
+    assert joined[1] == ([], ["b-1"])
+    assert joined[2] == (["b-1"], [])
+
+
+def test_each_version_of_a_generation_is_decoded(spark):
+    """Versions 0 to 3 have the same members; an Empty generation has none; an unknown version and a cut one are not."""
+    values = [generation(1, member("a", "x", partitions=(0, 7), version=v), version=v) for v in range(4)]
+    wrong = [generation(1, version=4), values[3][:-1], values[3] + b"x"]
+    raw = log(spark, *((number, GROUP_KEY, value) for number, value in enumerate([*values, generation(2), *wrong])))
+    rows = [row.members for row in generations(raw).orderBy("log_offset").collect()]
+    assert [[(m.client_id, m.topics, [p.partition for p in m.partitions]) for m in each] for each in rows[:4]] == [
+        [("a", ["x"], [0, 7])]
+    ] * 4
+    assert {row[0].rebalance_timeout_ms for row in rows[:4]} == {300_000}
+    assert rows[4:] == [[], None, None]
+
+
+def test_broken_records_fail_no_job(spark):
+    """Changed and missing bytes in keys and values give other rows or none, and no error."""
+    chance = random.Random(1)
+    whole = generation(1, member("a-1", "x"), member("b-1", "y"))
+    records = []
+    for _ in range(150):
+        value = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            value[chance.randrange(len(value))] = chance.randrange(256)
+        key = b"\0\5" + texts("g", "m") if chance.random() < 0.4 else GROUP_KEY
+        records.append((0.0, key[: chance.randint(3, len(key) + 9)], bytes(value[: chance.randint(0, len(value))])))
+    raw = log(spark, *records)
+    for decoded in (generations(raw), consumers(raw), commits(raw)):
+        decoded.collect()

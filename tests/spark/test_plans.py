@@ -1,0 +1,93 @@
+"""The plans of the jobs over the offsets topic's log: what takes the time of a small job, and of a large one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.audit import hand_over
+from migrate_groups.spark.offsets_topic.audit_job import run_audit
+from migrate_groups.spark.offsets_topic.evidence import REASONS
+from migrate_groups.spark.offsets_topic.history import commits
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
+
+OURS = ("new", 10)
+
+
+def operators(table: DataFrame) -> Counter[str]:
+    """Return how often each operator is in the table's physical plan."""
+    plan: str = table._jdf.queryExecution().executedPlan().toString()
+    return Counter(line.strip("+-:* ()0123456789").split(" ")[0] for line in plan.splitlines())
+
+
+def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
+    """If nothing is late or in doubt, commits are exchanged and sorted once, and no row of a partition is joined."""
+    tables = Tables(spark, [Case((OURS, ("new", 13)))])
+    none = local_table(spark, [], REASONS)
+    late = none.selectExpr("group", "reason as topic", "1 as partition")
+    found = operators(hand_over(tables.records, tables.given, late, none))
+    assert (found["Exchange"], found["SortMergeJoin"], found["Sort"]) == (1, 0, 1)
+
+
+def test_commits_need_one_window(spark: SparkSession) -> None:
+    """A commit's rewind, time and end are found in one window, after one exchange."""
+    row = (0, FENCE, NOON, "record", key("new"), value(10))
+    found = operators(commits(decode(local_table(spark, [row], RAW)).localCheckpoint()))
+    assert (found["Window"], found["Exchange"]) == (1, 1)
+
+
+def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
+    """A clean audit runs five jobs: evidence, records by group, counts of verdicts, and two that send group names."""
+    rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
+    raw = local_table(spark, rows, RAW)
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup())
+    given = [("old", "new", "t", 0, 10, None, 10, [10])]
+    found = run_audit(spark, raw, given, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 2, 0)])
+    assert (found.problems, found.undetermined, found.new["starts-at-snapshot"]) == (0, 0, 1)
+    assert len(set(tracker.getJobIdsForGroup()) - before) <= 5
+
+
+def chain(case: Case) -> tuple[Any, ...]:
+    """Return what the commits of a target group show, computed one by one; see `audit` for the rules."""
+    commits = [offset for group, offset in case.records if group == "new"]
+    last: int | None = case.before
+    reached = last
+    ours = True
+    own: list[tuple[int, int | None]] = []
+    rewinds = 0
+    for number, offset in enumerate(commits):
+        ours = ours and offset in case.ours and (number == 0 or offset != last)
+        if offset is not None and not ours:
+            own.append((offset, last))
+            rewinds += reached is not None and offset < reached
+        last = offset
+        reached = reached if offset is None else offset
+    first = own[0][0] if own else None
+    return first, last, len(own), rewinds, commits.count(None)
+
+
+def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
+    """The figures of 300 random logs equal those of a loop over their records."""
+    chance = random.Random(22)
+    offsets = [8, 10, 10, 12, 18, None]
+
+    def case() -> Case:
+        records = tuple(
+            (chance.choice(["new", "new", "old"]), chance.choice(offsets)) for _ in range(chance.randrange(9))
+        )
+        ours = chance.choice([(), (10,), (8, 10)])
+        return Case(records, before=chance.choice([None, 8, 10]), written=chance.choice([None, 10]), ours=ours)
+
+    cases = [case() for _ in range(300)]
+    found: list[Row] = Tables(spark, cases).proof()
+    columns = ("first_own", "committed", "commits", "rewinds", "deletions")
+    for asked, row in zip(cases, found, strict=True):
+        assert tuple(row[name] for name in columns) == chain(asked), asked
+        late = sum(offset is not None for group, offset in asked.records if group == "old")
+        assert row.late_commits == late, asked

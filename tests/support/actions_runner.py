@@ -1,0 +1,207 @@
+"""A machine that runs the steps of action.yml as a runner of GitHub Actions does, and a `gh` that keeps comments."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from tests.support import forked_command, forks
+from tests.support.cli import Cli
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+BOT = "github-actions[bot]"
+_SECONDS = 500
+
+_GH = """#!{python}
+import json, os, pathlib, sys
+folder, arguments = pathlib.Path({folder!r}), sys.argv[1:]
+with (folder / "calls").open("a") as calls:
+    calls.write(json.dumps([arguments, dict(os.environ)]) + "\\n")
+if arguments[:2] == ["run", "download"]:
+    pathlib.Path("plan.json").write_bytes((folder / "artifact").read_bytes())
+    sys.exit()
+store = folder / "comments"
+comments = json.loads(store.read_text())
+if arguments == ["api", "--paginate", "--jq", ".[]", "repos/acme/groups/issues/7/comments?per_page=100"]:
+    print(*map(json.dumps, comments), sep="\\n")
+    sys.exit()
+api, silent, field, body, method, verb, path = arguments
+assert (api, silent, field, method) == ("api", "--silent", "--field", "--method"), arguments
+text = pathlib.Path(body.removeprefix("body=@")).read_text()
+if (verb, path) == ("POST", "repos/acme/groups/issues/7/comments"):
+    comments.append({{"id": 100 + len(comments), "user": {{"login": {bot!r}}}, "body": text}})
+else:
+    issue, _, number = path.rpartition("/")
+    assert (verb, issue) == ("PATCH", "repos/acme/groups/issues/comments"), arguments
+    [comment] = [each for each in comments if each["id"] == int(number)]
+    comment["body"] = text
+store.write_text(json.dumps(comments))
+"""
+# Makes an environment whose Python is the test's, whose pip only records its calls, and whose command is forked.
+_PYTHON = """#!/bin/sh
+[ "$1 $2 $3" = "-I -m venv" ] || exit 99
+mkdir -p "$4/bin"
+cp {tools}/migrate-groups "$4/bin"
+cp {tools}/python "$4/bin"
+"""
+# Without -I, because the Python of the test finds the package of this checkout by PYTHONPATH.
+_PYTHON_THERE = """#!/bin/sh
+[ "$1" = -I ] || exit 99
+shift
+[ "$1 $2" != "-m pip" ] || {{ echo "$@" >> {folder}/pip; exit 0; }}
+exec {python} "$@"
+"""
+
+
+class Ran(NamedTuple):
+    """What a run of the action left: its exit code, its log, its outputs, and the job's summary."""
+
+    code: int
+    log: str
+    outputs: dict[str, str]
+    summary: str
+
+
+class Runner:
+    """A runner with a checkout of pull request 7 of acme/groups, and the comments of this pull request.
+
+    real_python: the action makes its environment and installs the package, as on a runner of GitHub's.
+    """
+
+    def __init__(self, folder: Path, *, real_python: bool = False) -> None:
+        self.folder, self.workspace = folder, folder / "checkout"
+        self._tools, self._temp, self._event = folder / "tools", folder / "temp of the runner", folder / "event.json"
+        for made in (self.workspace, self._tools, self._temp):
+            made.mkdir()
+        self.push("1a2b3c4")
+        self.comments = []
+        (folder / "calls").touch()
+        command = [sys.executable, "-IS", forked_command.__file__, forks.address(), "migrate_groups"]
+        there = _PYTHON_THERE.format(folder=shlex.quote(str(folder)), python=shlex.quote(sys.executable))
+        self._tool("gh", _GH.format(python=sys.executable, folder=str(folder), bot=BOT))
+        self._tool("migrate-groups", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        self._tool("python", there)
+        fake = _PYTHON.format(tools=shlex.quote(str(self._tools)))
+        self._tool("python3", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n' if real_python else fake)
+        self._environment = Cli(folder).environment | {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_EVENT_PATH": str(self._event),
+            "GITHUB_REPOSITORY": "acme/groups",
+            "GITHUB_RUN_ID": "99",
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "RUNNER_TEMP": str(self._temp),
+            "RUN": "99",
+        }
+        self._environment["PATH"] = f"{self._tools}:{self._environment['PATH']}"
+
+    def push(self, commit: str) -> None:
+        """Make this the last commit of the pull request."""
+        self._event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": commit}}}))
+
+    @property
+    def comments(self) -> list[dict[str, Any]]:
+        """The comments of the pull request, as GitHub's API has them."""
+        return json.loads((self.folder / "comments").read_text())
+
+    @comments.setter
+    def comments(self, comments: list[dict[str, Any]]) -> None:
+        (self.folder / "comments").write_text(json.dumps(comments))
+
+    @property
+    def bodies(self) -> list[str]:
+        """The texts of the comments."""
+        return [comment["body"] for comment in self.comments]
+
+    def upload(self, plan: str) -> None:
+        """Keep a plan as the artifact that ``gh run download`` fetches."""
+        (self.folder / "artifact").write_bytes(Path(plan).read_bytes())
+
+    def contexts(self, **more: Any) -> dict[str, Any]:
+        """Return the contexts of expressions."""
+        event = json.loads(self._event.read_text())
+        github = {"event": event, "sha": "of the merge", "token": "the job's token", "ref": "refs/pull/7/merge"}
+        return {"github": github, "!cancelled()": True, **more}
+
+    def action(self, inputs: Mapping[str, str]) -> Ran:
+        """Run the action with these inputs."""
+        assert inputs.keys() <= ACTION["inputs"].keys()
+        defaults = {name: about.get("default", "") for name, about in ACTION["inputs"].items()}
+        contexts = self.contexts(inputs=defaults | dict(inputs), steps={})
+        code, log, summary = 0, "", ""
+        for step in ACTION["runs"]["steps"]:
+            if code or not evaluate(step.get("if", "true"), contexts | {"true": True}):
+                continue
+            assert step["shell"] == "bash"
+            files = {name: self.folder / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV")}
+            for file in files.values():
+                file.write_text("")
+            environment = {name: filled(value, contexts) for name, value in step.get("env", {}).items()}
+            where = self.workspace / filled(step.get("working-directory", "."), contexts)
+            code, said = self.shell(step["run"], where, environment | {name: str(at) for name, at in files.items()})
+            log, summary = log + said, summary + files["GITHUB_STEP_SUMMARY"].read_text()
+            assert files["GITHUB_ENV"].read_text() == ""
+            pairs = [line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines()]
+            contexts["steps"][step.get("id", step["name"])] = {"outputs": dict(pairs)}
+        outputs = {name: filled(about["value"], contexts) for name, about in ACTION["outputs"].items()}
+        return Ran(code, log, outputs, summary)
+
+    def shell(self, lines: str, where: Path | None = None, more: Mapping[str, str] | None = None) -> tuple[int, str]:
+        """Run lines as those of a step with ``shell: bash``; return the exit code and the log."""
+        script = self.folder / "script.sh"
+        script.write_text(lines)
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", script],
+            cwd=where or self.workspace,
+            env=self._environment | dict(more or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+        )
+        return done.returncode, done.stdout
+
+    def gh_calls(self) -> list[tuple[list[str], dict[str, str]]]:
+        """Return the arguments and the environment of each call of gh."""
+        return [tuple(json.loads(line)) for line in (self.folder / "calls").read_text().splitlines()]
+
+    def _tool(self, name: str, text: str) -> None:
+        (self._tools / name).write_text(text)
+        (self._tools / name).chmod(0o755)
+
+
+def filled(text: str, contexts: Mapping[str, Any]) -> str:
+    """Return a text with the values of its expressions, as GitHub inserts them."""
+    return re.sub(r"\$\{\{(.*?)\}\}", lambda found: str(_value(found[1], contexts)), text)
+
+
+def evaluate(condition: str, contexts: Mapping[str, Any]) -> bool:
+    """Return whether a step's ``if`` holds."""
+    return bool(_value(condition.removeprefix("${{").removesuffix("}}"), contexts))
+
+
+def _value(expression: str, contexts: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of lookups, texts, ``||``, ``&&``, ``==`` and ``!=``, without brackets."""
+    for operator in ("||", "&&", "==", "!="):
+        left, found, right = expression.partition(operator)
+        if found:
+            one, other = _value(left, contexts), _value(right, contexts)
+            return {"||": one or other, "&&": one and other, "==": one == other, "!=": one != other}[operator]
+    first, *names = expression.strip().split(".")
+    if first.startswith("'"):
+        return first.strip("'")
+    value = contexts[first]
+    for name in names:
+        value = value.get(name, "") if isinstance(value, dict) else ""
+    return value

@@ -1,0 +1,176 @@
+"""What other clients, the brokers or the operator do in a story, during a verb or between two verbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate_groups.model.answers import Answer
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from tests.support.any_order.world import Killed, World
+
+
+@dataclass(frozen=True)
+class At:
+    """An event and its moment: the nth time that a verb reaches this label (before or after a request, a sleep or a
+    file).
+    """
+
+    label: str
+    nth: int
+    event: Event
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event; it does nothing if the cluster does not allow it."""
+
+    def do(self, world: World) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Produce(Event):
+    partition: TopicPartition
+    records: int
+
+    def do(self, world: World) -> None:
+        if self.partition in world.ledger.ends:
+            world.produce(self.partition, self.records)
+
+
+@dataclass(frozen=True)
+class Pass(Event):
+    """Time passes: applications process and commit."""
+
+    seconds: float
+
+    def do(self, world: World) -> None:
+        world.wait(self.seconds)
+
+
+@dataclass(frozen=True)
+class Expire(Event):
+    """A committed offset expires, if no application of the group consumes the partition."""
+
+    group: str
+    partition: TopicPartition
+    how: str = "expired"
+
+    def do(self, world: World) -> None:
+        running = world.applications.get(self.group)
+        if running and self.partition in running.positions:
+            return
+        if world.committed_offset(self.group, self.partition) is not None:
+            world.cluster.delete_offsets(self.group, [self.partition])
+            world.gone[self.group, self.partition] = (world.moments, self.how)
+        if not world.cluster.all_committed(self.group) and not world.has_members(self.group):
+            world.cluster.delete_group(self.group)
+
+
+@dataclass(frozen=True)
+class ExpireGroup(Event):
+    """All offsets of an Empty group expire, and the group with them."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        if self.group not in world.applications:
+            for partition in world.partitions():
+                Expire(self.group, partition).do(world)
+
+
+@dataclass(frozen=True)
+class Reset(Event):
+    """Another tool alters an offset of an Empty group."""
+
+    group: str
+    partition: TopicPartition
+    to: int
+
+    def do(self, world: World) -> None:
+        to = min(self.to, world.ledger.ends.get(self.partition, 0))
+        was = world.committed_offset(self.group, self.partition)
+        if was is None or to < world.ledger.starts[self.partition]:
+            return
+        answer = world.cluster.alter_offsets(self.group, {self.partition: CommittedOffset(offset=to)})
+        if answer[self.partition].answer is Answer.WRITTEN:
+            world.moved_by_choice(self.partition, was, to, f"others moved {self.group} from {was} to {to}")
+
+
+@dataclass(frozen=True)
+class Stop(Event):
+    """A group's application commits and stops, or is killed: then uncommitted records are processed again."""
+
+    group: str
+    killed: bool = False
+
+    def do(self, world: World) -> None:
+        if self.group in world.applications:
+            world.stop(self.group, killed=self.killed)
+
+
+@dataclass(frozen=True)
+class Straggle(Event):
+    """An application that the operator did not start subscribes to all topics."""
+
+    group: str
+    member: bool
+    latest: bool = True
+
+    def do(self, world: World) -> None:
+        world.start(self.group, sorted(world.owner), member=self.member, latest=self.latest, straggles=True)
+
+
+@dataclass(frozen=True)
+class Restart(Event):
+    """An application leaves its group and joins again, on the same topics."""
+
+    group: str
+
+    def do(self, world: World) -> None:
+        if running := world.applications.get(self.group):
+            world.stop(self.group)
+            world.start(
+                self.group,
+                running.topics,
+                member=running.member,
+                latest=running.latest,
+                straggles=running.straggles,
+            )
+
+
+@dataclass(frozen=True)
+class Grow(Event):
+    """A partition is added to a topic, and running applications consume it at once."""
+
+    topic: str
+
+    def do(self, world: World) -> None:
+        there = world.partitions([self.topic])
+        if len(there) > 2:
+            return
+        added = TopicPartition(self.topic, len(there))
+        world.cluster.add_partitions(self.topic, len(there) + 1)
+        world.ledger.starts[added] = world.ledger.ends[added] = 0
+        for group in ("old", "a", "b", "c"):
+            world.gone[group, added] = (world.moments, "added")
+        for running in list(world.applications.values()):
+            if self.topic in running.topics:
+                world.take_up(running, added)
+
+
+@dataclass(frozen=True)
+class Kill(Event):
+    """The tool is killed, as by ``kill -9``."""
+
+    def do(self, world: World) -> None:
+        world.dead = True
+        raise Killed
+
+
+@dataclass(frozen=True)
+class Interrupt(Event):
+    """The operator presses Ctrl-C."""
+
+    def do(self, world: World) -> None:
+        raise KeyboardInterrupt

@@ -1,0 +1,79 @@
+"""A pseudo-terminal: as a stream of this process, or for a command's process."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import sys
+import threading
+from typing import Self
+
+from tests.support import forks
+from tests.support.cli import Cli
+
+_SECONDS = 60
+
+
+class Terminal:
+    """A pseudo-terminal. stream: a file that writes to it. shown: the output on it so far."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+        self._ours, theirs = pty.openpty()
+        self.stream = os.fdopen(theirs, "w", encoding="utf-8")
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._more = threading.Condition()
+
+    def __enter__(self) -> Self:
+        self._reading.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wait_for(self, pattern: str, start: int = 0) -> None:
+        """Wait until the output from ``start`` on has a match of the pattern."""
+        with self._more:
+            found = self._more.wait_for(lambda: re.search(pattern, self.shown[start:], re.DOTALL), _SECONDS)
+        assert found, f"no {pattern!r} in {self.shown[start:]!r}"
+
+    def close(self) -> str:
+        """Close the terminal, and return its whole output."""
+        if not self.stream.closed:
+            self.stream.close()
+            self._reading.join(_SECONDS)
+            os.close(self._ours)
+        return self.shown
+
+    def _read(self) -> None:
+        got = b""
+        while True:
+            try:
+                got += os.read(self._ours, 4096)
+            except OSError:  # on Linux, when the other side is closed
+                return
+            with self._more:
+                self.shown = got.decode(errors="ignore")
+                self._more.notify_all()
+
+
+def on_a_terminal(cli: Cli, *arguments: str, typed: str = "") -> tuple[int, str]:
+    """Run a command on a terminal, type something, and return its exit code and output."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "migrate_groups", *arguments]
+    environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    with forks.Popen(
+        command, cwd=cli.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # on Linux, when the other side is closed
+                break
+            shown += read
+        os.close(ours)
+    return process.returncode, shown.decode()

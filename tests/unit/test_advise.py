@@ -1,0 +1,289 @@
+"""One look at groups of a cluster in memory: which applications share a group, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_groups.errors import GroupNotFound, Refused, Undetermined
+from migrate_groups.files import split_toml
+from migrate_groups.files.split_toml import to_toml
+from migrate_groups.migration.advise.cures import cures
+from migrate_groups.migration.advise.look import Finding, GroupAdvice, advise
+from migrate_groups.migration.advise.propose import propose
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.applications import applications, components, joining
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.clock import FakeClock
+from tests.support.connected import Connected
+from tests.support.documents import parsed
+from tests.support.in_memory import InMemoryCluster
+
+SPEC_FOR = ("advise", "--spec-for", "big")
+TOPICS = {"orders": 2, "payments": 2, "invoices": 1, "clicks": 1}
+
+
+def member(name: str, *topics: str, has: Iterable[tuple[str, int]] = (), client: str = "", regex: str = "") -> Member:
+    return Member(
+        member_id=name,
+        client_id=client or name,
+        host="/10.0.0.1",
+        assignment=frozenset(TopicPartition(*each) for each in has),
+        subscription=frozenset(topics),
+        subscription_regex=regex,
+    )
+
+
+SHOP = [
+    member("shop-1", "orders", "payments", has=[("orders", 0), ("payments", 0)]),
+    member("shop-2", "orders", "payments", has=[("orders", 1), ("payments", 1)]),
+]
+BILLING = [member("billing-1", "invoices", has=[("invoices", 0)]), member("billing-2", "invoices")]
+WEB = member("web", "clicks", has=[("clicks", 0)])
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    made = InMemoryCluster()
+    for topic, partitions in TOPICS.items():
+        made.create_topic(topic, partitions)
+        for partition in range(partitions):
+            made.produce(topic, partition, 10)
+    return made
+
+
+def found(cluster: InMemoryCluster, *groups: str) -> dict[str, GroupAdvice]:
+    return {each.status.group: each for each in advise(cluster, FakeClock(), groups)}
+
+
+def test_applications_are_the_members_that_share_topics(cluster):
+    """Three applications in one group: each with its members and topics, and named by its client ids."""
+    for each in (*SHOP, *BILLING, WEB):
+        cluster.join("big", each)
+    advice = found(cluster)["big"]
+    assert advice.applications is not None
+    assert {each.name: (each.topics, [m.member_id for m in each.members]) for each in advice.applications} == {
+        "billing": (frozenset({"invoices"}), ["billing-1", "billing-2"]),
+        "shop": (frozenset({"orders", "payments"}), ["shop-1", "shop-2"]),
+        "web": (frozenset({"clicks"}), ["web"]),
+    }
+    assert advice.finding is Finding.SHARED
+    assert advice.advice == "3 applications share it: billing, shop, web; 1 of 5 members without a partition"
+
+
+def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart():
+    """Client ids that are alike, or have no common beginning, name nothing; no name is given twice."""
+    alike = [member(f"m{number}", topic, client="consumer-big-1") for number, topic in enumerate(("a", "b"))]
+    assert [each.name for each in applications(alike, ())] == ["a", "b"]
+    mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
+    assert {each.name: each.topics for each in applications(mixed, ())} == {"b": {"b"}, "b-2": {"c"}}
+
+
+def test_one_application_has_nothing_to_do(cluster):
+    """Members that share their topics are one application, and the advice says that it may stay as it is."""
+    for each in SHOP:
+        cluster.join("shop", each)
+    advice = found(cluster)["shop"]
+    assert (advice.finding, advice.advice) == (
+        Finding.NOTHING,
+        "nothing to do: one application, and each member has a partition",
+    )
+
+
+def test_members_that_are_connected_by_others_are_one_application(cluster):
+    """A chain of subscriptions, each of which shares one topic with the next, is one application."""
+    chain = [member(f"m{number}", f"t{number}", f"t{number + 1}") for number in range(1000)]
+    assert [each.topics for each in applications(chain, ())] == [{f"t{number}" for number in range(1001)}]
+
+
+@pytest.mark.parametrize("regex", ["", ".*", "look-(?=around)"])
+def test_a_subscription_that_joins_applications_is_named(cluster, regex):
+    """A subscriber of all topics makes one application of three: by name, by regular expression, or by one unknown."""
+    topics = () if regex else tuple(TOPICS)
+    for each in (*SHOP, *BILLING, WEB, member("audit-1", *topics, regex=regex)):
+        cluster.join("big", each, group_type="consumer")
+    advice = found(cluster)["big"]
+    assert (advice.finding, [each.client_id for each in advice.broad]) == (Finding.JOINED, ["audit-1"])
+    assert advice.advice.startswith("one application; it would be 3 without the subscription of audit-1; 2 of 6 mem")
+
+
+def test_what_is_not_known_is_said(cluster):
+    """No applications are claimed for a group without members, in a rebalance, of another kind, or unreadable."""
+    cluster.commit("stopped", TopicPartition("orders", 0), 5)
+    cluster.join("connect", member("c-1"), protocol_type="connect")
+    cluster.join("connect-sink", member("connector-consumer-0", "orders", has=[("orders", 0)]))
+    cluster.join("streams", member("s-1", "orders", has=[("orders", 0)]), assignor="stream")
+    cluster.join("shared", member("q-1", "orders"), group_type="share")
+    advice = found(cluster)
+    assert {name: (each.finding, each.applications) for name, each in advice.items()} == {
+        "stopped": (Finding.UNKNOWN, None),
+        **dict.fromkeys(("connect", "connect-sink", "streams", "shared"), (Finding.NOTHING, None)),
+    }
+    assert {name: each.advice for name, each in advice.items()} == {
+        "stopped": "not known: it has no members: stopped, or consumers without membership; run it while they consume",
+        "connect": "nothing to split: it is not a consumer group: its type is classic connect",
+        "connect-sink": "nothing to split: it belongs to a Connect sink",
+        "streams": "nothing to split: the topics of a Kafka Streams application belong together",
+        "shared": "nothing to split: it is not a consumer group: its type is share consumer",
+    }
+
+
+def test_the_worst_group_comes_first(cluster):
+    """Shared groups stand before idle members, these before what is not known; then more applications, then lag."""
+    for each in (*SHOP, *BILLING):
+        cluster.join("two", each)
+    for each in (*SHOP, *BILLING, WEB):
+        cluster.join("three", each)
+    for each in BILLING:
+        cluster.join("idle", each)
+    cluster.join("well", WEB)
+    for group, offset in (("behind", 1), ("near", 9)):
+        cluster.commit(group, TopicPartition("orders", 0), offset)
+    assert [*found(cluster)] == ["three", "two", "idle", "behind", "near", "well"]
+
+
+def test_only_groups_that_are_named_are_looked_at(cluster):
+    """A named group that does not exist is an error."""
+    for group in ("a", "b"):
+        cluster.commit(group, TopicPartition("orders", 0), 5)
+    assert [*found(cluster, "b")] == ["b"]
+    with pytest.raises(GroupNotFound, match="'c'"):
+        found(cluster, "b", "c")
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=3), max_size=12))
+def test_components_are_those_of_a_merge_one_by_one(subscriptions):
+    """Topics are connected as when the subscriptions are merged one after the other; each topic is in one component."""
+    merged: list[frozenset[str]] = []
+    for each in filter(None, subscriptions):
+        near = [other for other in merged if other & each]
+        merged = [other for other in merged if not other & each] + [each.union(*near)]
+    assert components(subscriptions) == sorted(merged, key=min)
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))
+def test_a_joining_subscription_is_one_without_which_there_are_more_applications(subscriptions):
+    """It is named if and only if leaving out one subscription, with all members that have it, gives more components."""
+    members = [member(f"m{number}", *topics) for number, topics in enumerate(subscriptions)]
+    for each in applications(members, ()):
+        own = {m.subscription for m in each.members}
+        most = max(len(components(own - {left_out})) for left_out in own)
+        broad, without = joining(each)
+        assert (len(without) if broad else 1) == max(most, 1)
+        if broad:
+            assert components(own - {m.subscription for m in broad}) == without
+
+
+def proposed(cluster: InMemoryCluster, group: str):
+    return propose(cluster, found(cluster, group)[group])
+
+
+def test_the_proposed_split_gives_each_application_a_group(cluster):
+    """Topics that no member subscribes to stay, a deleted topic is left out, and no target group exists yet."""
+    for each in (*SHOP, *BILLING, WEB, member("late", "not-there")):
+        cluster.join("big", each)
+    cluster.create_topic("left", 1)
+    for group, topic in (("big", "left"), ("big", "gone"), ("big-web", "left")):
+        cluster.commit(group, TopicPartition(topic, 0), 0)
+    cluster.rebalance_delay = timedelta(seconds=3)
+    proposal = proposed(cluster, "big")
+    assert {each.group: [str(topic) for topic in each.topics] for each in proposal.spec.targets} == {
+        "big-billing": ["invoices"],
+        "big-shop": ["orders", "payments"],
+        "big-web-2": ["clicks"],
+    }
+    assert [str(topic) for topic in proposal.spec.stay] == ["left"]
+    text = "\n".join(proposal.heading)
+    assert "cooperative-sticky" in text
+    assert "waits 3 s (group.initial.rebalance.delay.ms)" in text
+    assert "6 partitions without a committed offset." in text
+
+
+def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
+    """One application is refused, also if one subscription joins several; a stopped group is undetermined."""
+    for each in (*SHOP, *BILLING, member("audit", *TOPICS)):
+        cluster.join("joined", each)
+    cluster.join("well", WEB)
+    cluster.commit("stopped", TopicPartition("orders", 0), 5)
+    for group, why in (("joined", "2 without the subscription of audit"), ("well", "nothing to do")):
+        with pytest.raises(Refused, match=f"no split of group '{group}' would separate applications: .*{why}"):
+            proposed(cluster, group)
+    with pytest.raises(Undetermined, match="no members"):
+        proposed(cluster, "stopped")
+
+
+def test_cheaper_settings_fit_the_group(cluster):
+    """No eager assignor, no cooperative-sticky; no classic group, no KIP-848; static members stay as they are."""
+    static = replace(member("a", "orders"), group_instance_id="a")
+    cluster.join("eager", member("a", "orders"))
+    cluster.join("cooperative", static, assignor="cooperative-sticky")
+    cluster.join("new", static, group_type="consumer")
+    settings = {
+        group: [each.setting.split()[0] for each in cures(advice.status)] for group, advice in found(cluster).items()
+    }
+    assert settings == {
+        "eager": ["group.protocol=consumer", "partition.assignment.strategy=cooperative-sticky", "group.instance.id"],
+        "cooperative": ["group.protocol=consumer"],
+        "new": [],
+    }
+
+
+GROUPS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+PATTERNS = st.builds(TopicPattern, st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+
+
+@given(GROUPS, st.lists(GROUPS, min_size=1, max_size=3, unique=True), st.lists(PATTERNS, min_size=1), st.text())
+def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, names, patterns, note):
+    """Names with quotes, control characters and any script come back; a comment never becomes a key."""
+    targets = tuple(SplitTarget(group=name, topics=tuple(patterns)) for name in names if name != source)
+    if not targets:
+        return
+    spec = SplitSpec(source=source, targets=targets, stay=tuple(patterns), fan_out=len(note) > 3)
+    path = tmp_path_factory.getbasetemp() / "written.toml"
+    path.write_bytes(to_toml(spec, [note], {None: [note], targets[0].group: [note]}).encode())
+    assert split_toml.load(path).spec == spec
+
+
+def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
+    """The spec goes to a new file or to stdout; options that do not fit are errors."""
+    cli = Connected(tmp_path, monkeypatch, cluster)
+    for each in (*SHOP, WEB):
+        cluster.join("big", each)
+    (tmp_path / "split.toml").unlink()
+    assert "next: migrate-groups migrate split.toml --dry-run" in cli(*SPEC_FOR, "-o", "split.toml").stderr
+    assert split_toml.load(tmp_path / "split.toml").spec.source == "big"
+    assert cli(*SPEC_FOR).stdout == (tmp_path / "split.toml").read_text()
+    assert parsed(cli(*SPEC_FOR, "-o", "2.toml", "--format", "json").stdout)["groups"][0]["group"] == "big"
+    assert "exists already" in cli.fails(*SPEC_FOR, "-o", "split.toml", code=2)
+    assert "write to stdout" in cli.fails(*SPEC_FOR, "--format", "json", code=2)
+    assert "name no other" in cli.fails(*SPEC_FOR, "web", code=2)
+    assert "pass both" in cli.fails("advise", "-o", "x.toml", code=2)
+    cli.fails("advise", "--spec-for", "old", code=7)
+
+
+def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):
+    """All groups have a line each; a group that is named also has a line for each application; JSON has both."""
+    cli = Connected(tmp_path, monkeypatch, cluster)
+    for each in (*SHOP, WEB):
+        cluster.join("big", each)
+    cluster.commit("big", TopicPartition("clicks", 0), 4)
+    cluster.commit("big", TopicPartition("t", 0), 7)
+    lines = cli("advise").stdout.splitlines()
+    assert lines[1].split()[:9] == ["big", "Stable", "classic", "range", "2", "3", "0", "4", "9"]
+    assert lines[-1] == "2 groups: 1 shared, 1 not known"
+    whole = cli("advise", "big").stdout
+    assert ["shop", "2", "0", "-", "orders,", "payments", "shop-1,", "shop-2"] in map(str.split, whole.splitlines())
+    assert whole.endswith("no member subscribes to t, for which offsets are committed\n")
+    (group,) = parsed(cli("advise", "big", "--format", "json").stdout)["groups"]
+    assert [(each["name"], each["members"], each["lag"]) for each in group["applications"]] == [
+        ("shop", 2, None),
+        ("web", 1, 6),
+    ]
+    assert group["unsubscribed"] == [{"topic": "t", "partitions": 1, "lag": 3}]

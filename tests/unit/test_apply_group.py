@@ -1,0 +1,174 @@
+"""``apply --group``: a stopped group hands over all its committed offsets without a file, on a cluster in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+
+import pytest
+
+from migrate_groups.cli.commands import apply
+from migrate_groups.migration import carry_out
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.clock import FakeClock
+from tests.support.connected import PARTITION, Connected
+
+NOW = ("--settle", "0s", "--guard", "1ms")
+APPLY = ("apply", "--group", "old", "--to-group", "new", *NOW, "--yes")
+DRY = ("apply", "--group", "old", "--to-group", "new", "--dry-run")
+MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset({PARTITION}))
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
+    return [each["verb"] for each in json.loads((cli.folder / receipt).read_text())["executions"]]
+
+
+def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
+    """The new group gets the old group's committed offsets, and the receipt in the current directory undoes it."""
+    done = cli(*APPLY)
+    assert cli.offset("new") == 5
+    assert "handed over by old" in done.stdout
+    assert "receipt: old.new.receipt.json" in done.stderr
+    assert done.stderr.splitlines()[-2:] == [
+        "next: migrate-groups snapshot new -o after.parquet",
+        "back: migrate-groups rollback old.new.receipt.json (before the new groups commit), hand-back (after)",
+    ]
+    cli("rollback", "old.new.receipt.json", "--yes")
+    assert cli.offset("new") is None
+
+
+def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
+    """The dry run leaves the cluster and the folder as they are; the plan that it saves is one for apply."""
+    before = set(cli.folder.iterdir())
+    assert "create" in cli(*DRY).stdout
+    assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
+    cli(*DRY, "--settle", "0s", "--guard", "0s", "--plan-out", "plan.json", "--detailed-exitcode", code=10)
+    cli("apply", "plan.json", "--yes")
+    assert cli.offset("new") == 5
+
+
+def test_fan_out_hands_over_to_several_groups(cli):
+    """With --fan-out each group gets the offsets, and the receipt has all their names; without it, exit 2."""
+    several = ("apply", "--group", "old", "--to-group", "a", "--to-group", "b", *NOW, "--yes")
+    assert "pass --fan-out" in cli.fails(*several, code=2)
+    cli(*several, "--fan-out")
+    assert (cli.offset("a"), cli.offset("b")) == (5, 5)
+    assert (cli.folder / "old.a+b.receipt.json").exists()
+
+
+def test_a_live_group_is_refused_and_the_error_shows_how_to_fork_it(cli):
+    """A group with members is not handed over: the error names the commands that copy a live group's offsets."""
+    cli.cluster.join("old", MEMBER)
+    error = cli.fails(*APPLY, code=3)
+    assert "old has 1 member assigned or subscribed to t" in error
+    _, rewind, copy = error.split("migrate-groups ")
+    assert rewind.startswith("rewind --group old --to-current -o copy.csv, then ")
+    assert copy.startswith("apply copy.csv --to-group new; nothing was written")
+    assert cli.offset("new") is None
+    cli(*shlex.split(rewind.removesuffix(", then ")))
+    cli(*shlex.split(copy.split(";")[0]), *NOW, "--yes")
+    assert cli.offset("new") == 5
+
+
+def test_a_dry_run_for_a_live_group_is_pending(cli):
+    """A dry run may be made while the group runs: the check is pending, and shows how to fork a live group."""
+    cli.cluster.join("old", MEMBER)
+    done = cli(*DRY)
+    assert "pending  stopped" in done.stdout
+    assert "rewind --group old --to-current -o copy.csv" in done.stdout
+    assert done.stderr.endswith("verify old --wait 5m, and the same command without --dry-run\n")
+
+
+def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
+    """The settle time passes between the snapshot and the write; a commit in it, without a member, is exit 3."""
+    clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
+    monkeypatch.setattr(apply, "SystemClock", lambda: clock)
+    error = cli(*APPLY[:5], "--settle", "7s", "--yes", code=3).stderr
+    assert error.startswith("waiting 7 s to see that no consumer commits\n")
+    assert "t-0 5 → 6 (+1); run the same command again; nothing was written" in error
+    assert (clock.slept, cli.offset("new")) == (7.0, None)
+
+
+def test_an_interrupted_write_is_resumed_by_the_same_command(cli, monkeypatch):
+    """The same command resumes from its receipt, and hands over what the old group has committed since."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(carry_out, "write", lambda *arguments: (arguments[3](arguments[2]), interrupt()))
+        assert "old.new.receipt.json lists what was written" in cli(*APPLY, code=130).stderr
+    cli.cluster.commit("old", PARTITION, 8)
+    cli(*APPLY)
+    assert cli.offset("new") == 8
+    assert verbs(cli) == ["hand-over"]
+
+
+def test_rerun_after_the_new_group_started(cli):
+    """A re-run after the new group has started writes nothing; an old application that came back is exit 4."""
+    cli(*APPLY)
+    cli.cluster.commit("new", PARTITION, 7)
+    assert "handed over already, and started since: group new; nothing was written" in cli(*APPLY).stderr
+    cli.cluster.join("old", MEMBER)
+    assert "started since: group new; group 'old' has 1 member" in cli.fails(*APPLY, code=4)
+    assert cli.offset("new") == 7
+
+
+def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
+    """A partition of the group's topics without a committed offset is refused, as with a file."""
+    cli.cluster.add_partitions("t", 2)
+    assert "complete" in cli.fails(*APPLY, code=3)
+    cli(*APPLY, "--uncommitted", "earliest")
+    assert cli.cluster.committed("new", [TopicPartition("t", 1)])[TopicPartition("t", 1)].offset == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("split.csv", "--group", "old", "--to-group", "new"), "FILE (split.csv) and --group old contradict"),
+        (("--group", "old"), "name the new one with --to-group"),
+        (
+            ("--group", "old", "--group", "other", "--to-group", "new"),
+            "--group takes one group, not several: old, other",
+        ),
+        (("--group", "old", "--to-group", "old"), "group old is --group and --to-group"),
+        (("--group", "old", "--to-group", ""), "--to-group is empty"),
+        (("--group", "", "--to-group", "new"), "a group name is empty"),
+        (("--group", "old", "--to-group", "new", "--restore"), "--restore"),
+        (("--group", "old", "--to-group", "new", "--uncommitted", "latest"), "for migrate only"),
+        (("--group", os.fsdecode(b"g\xff"), "--to-group", "new"), "not UTF-8 text"),
+        (("--group", "old", "--to-group", os.fsdecode(b"g\xff")), "not UTF-8 text"),
+        (("--to-group", "new"), "name a FILE, or the old group with --group"),
+    ],
+)
+def test_options_that_contradict_each_other(cli, arguments, said):
+    """FILE or --group is needed, not both; the names of groups are checked before the cluster is asked."""
+    assert said in cli.fails("apply", *arguments, "--yes", code=2)
+    assert cli.offset("new") is None
+
+
+def test_a_group_without_committed_offsets_is_refused(cli):
+    """A group that does not exist is exit 3, and so is one for which no committed offset is visible."""
+    assert "'none' does not exist" in cli.fails("apply", "--group", "none", "--to-group", "new", "--yes", code=3)
+    cli.cluster.join("idle", MEMBER)
+    cli.cluster.leave("idle", "m")
+    error = cli.fails("apply", "--group", "idle", "--to-group", "new", "--yes", code=3)
+    assert "group 'idle' has no committed offset on a topic that User:ANONYMOUS may describe" in error
+
+
+@pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", "x" * 300, "."])
+def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
+    """Whatever the group is called, the receipt is a file of this folder, and rollback takes its name as it is."""
+    cli.cluster.commit(group, PARTITION, 3)
+    before = set(cli.folder.iterdir())
+    cli("apply", f"--group={group}", f"--to-group={group}2", *NOW, "--yes")
+    (receipt,) = {path for path in cli.folder.iterdir() if not path.name.endswith(".lock")} - before
+    cli("rollback", receipt.name, "--yes")
+    assert cli.offset(f"{group}2") is None

@@ -1,0 +1,98 @@
+"""An offset that changes between any two requests of a command is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.in_memory import InMemoryCluster
+
+RUN = "split.toml.run"
+WAYS_BACK = {
+    "rollback": ("rollback", RUN, "--yes"),
+    "hand-back": ("hand-back", RUN, "--yes", "--wait", "0s"),
+    "delete-offsets": ("delete-offsets", RUN, "--yes"),
+}
+QUESTIONS = {
+    *("describe_group", "describe_groups", "all_committed", "committed", "committed_by_group", "log_ranges"),
+    *("describe_topics", "permissions", "cluster_id", "alter_offsets_by_group", "delete_offsets"),
+}
+
+
+class Interfered(InMemoryCluster):
+    """A cluster that counts requests and calls ``happens`` right before request number ``due``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests, self.due, self.at = 0, 0, ""
+        self.happens: Callable[[], object] = lambda: None
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in QUESTIONS:
+            self.requests += 1
+            if self.requests == self.due:
+                self.at = name
+                self.happens()
+        return super().__getattribute__(name)
+
+    def interfere(self, due: int, happens: Callable[[], object]) -> None:
+        self.requests, self.due, self.happens = 0, due, happens
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch):
+    """Return a function that makes a new command line, connected to a new `Interfered` cluster."""
+    number = 0
+
+    def made() -> Connected:
+        nonlocal number
+        number += 1
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        return Connected(folder, monkeypatch, Interfered())
+
+    return made
+
+
+@pytest.mark.parametrize("command", [MIGRATE, APPLY])
+def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
+    """Whenever the source group commits, the target gets the later offset, or the exit code is not 0.
+
+    This holds up to the guard's last reading of the source. The last request, two in memory, is about the targets.
+    """
+    for due in range(1, 200):
+        here = cli()
+        here.cluster.interfere(due, lambda here=here: here.cluster.commit("old", PARTITION, 7))
+        code, requests = here.outcome(*command)[0], here.cluster.requests
+        moved = here.offset("old") == 7
+        if requests > due + 1:
+            as_moved = here.offset("new") == here.offset("old")
+            assert as_moved if code == 0 else moved, f"request {due} {here.cluster.at}: exit {code}"
+        if not moved:
+            break
+    assert 12 < due < 199
+
+
+@pytest.mark.parametrize("verb", WAYS_BACK)
+def test_a_target_commit_at_any_moment_of_a_way_back_is_not_lost(cli, verb):
+    """Whenever the target group commits, no progress of it is lost by a command that ends with exit 0.
+
+    A commit between the last reading and the deletion is the exception: brokers delete whatever is committed.
+    """
+    for due in range(1, 200):
+        here = cli()
+        here(*MIGRATE)
+        here.cluster.interfere(due, lambda here=here: here.cluster.commit("new", PARTITION, 8))
+        code = here.outcome(*WAYS_BACK[verb])[0]
+        moved = here.cluster.requests >= due
+        if not moved:
+            assert code == 0
+            break
+        if here.cluster.at == "delete_offsets":
+            continue
+        offsets = {here.offset("old"), here.offset("new")}
+        assert 8 in offsets or code != 0, f"request {due} {here.cluster.at}: exit {code}, at {offsets}"
+    assert 8 < due < 199

@@ -1,0 +1,213 @@
+"""The question before a write: when it is asked, and that changes while it waits are noticed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+import pytest
+import typer
+
+from migrate_groups.cli.commands import ways_back
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import confirm
+from migrate_groups.cli.person import Person
+from migrate_groups.errors import PartlyApplied, Refused
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.migration.carry_out import agree
+from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.write import write
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.regroup import name_groups
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+HERE = Connection("x", timeout="1s")
+PARTITION = TopicPartition("t", 0)
+NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())
+
+
+@pytest.fixture
+def questions(monkeypatch) -> list[str]:
+    """The questions that were asked; the answer to each is no."""
+    asked: list[str] = []
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
+    return asked
+
+
+def test_a_plan_without_changes_needs_no_confirmation(questions):
+    """No question is asked for a plan without changes."""
+    agree(NOTHING, tuple, Person())
+    assert questions == []
+
+
+def test_the_question_shows_a_name_on_one_line(questions):
+    """Control characters in the name of a group are escaped, so that they can't change what the question says."""
+    confirm("Delete group a\n\x1b[2K\u202eb?")
+    assert questions == ["Delete group a\\n\\x1b[2K\\u202eb?"]
+
+
+def test_an_empty_provisional_plan_needs_confirmation(questions):
+    """A provisional plan asks also if it is empty, because it may change once the source group has stopped."""
+    with pytest.raises(Refused, match="the answer was no; nothing was written"):
+        agree(NOTHING, tuple, Person(), provisional=True)
+    assert questions == ["Write 0 offsets?"]
+
+
+@pytest.fixture
+def handed_over(tmp_path, monkeypatch):
+    """The cluster after ``old`` at offset 5 was handed over to ``new``, and the path of the receipt.
+
+    The commands are connected to this cluster.
+    """
+    made = InMemoryCluster()
+    made.create_topic("t", 1)
+    made.produce("t", 0, 10)
+    made.commit("old", PARTITION, 5)
+    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0))
+    execution = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
+    path = tmp_path / "receipt.json"
+    path.write_bytes(receipt_json.to_bytes(Receipt((execution,))))
+
+    @contextmanager
+    def connected(*_):
+        yield Clients(made, made)
+
+    monkeypatch.setattr(Connection, "open_writer", connected)
+    monkeypatch.setattr(Connection, "open_reader", lambda *_: nullcontext(made))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    return made, path
+
+
+def during_the_question(monkeypatch, event) -> None:
+    """Call ``event`` while the question waits, and answer it with yes."""
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: (event(), True)[1])
+
+
+def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monkeypatch):
+    """A target commit during the question refuses the rollback, because the plan is made again afterwards."""
+    made, path = handed_over
+    during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
+    with pytest.raises(Refused, match="committed since"):
+        ways_back.rollback(path, connection=HERE)
+    assert made.committed("new", [PARTITION])[PARTITION].offset == 7
+
+
+def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over, monkeypatch):
+    """A commit of the source group during the question refuses delete-offsets."""
+    made, path = handed_over
+    during_the_question(monkeypatch, lambda: made.commit("old", PARTITION, 7))
+    with pytest.raises(Refused, match="the source group has committed since the hand-over"):
+        ways_back.delete_offsets(path, connection=HERE)
+    assert made.committed("old", [PARTITION])[PARTITION].offset == 7
+
+
+def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(handed_over, monkeypatch):
+    """Without a change during the question, the rollback deletes the offset that the hand-over created."""
+    made, path = handed_over
+    during_the_question(monkeypatch, lambda: None)
+    ways_back.rollback(path, connection=HERE)
+    assert made.committed("new", [PARTITION])[PARTITION] is None
+
+
+def migrate_again(made, path) -> None:
+    """Hand ``old`` over once more, and record it in the same receipt."""
+    named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    receipt = receipt_json.load(path)
+    plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
+    execution = write(made, made, receipt.begun(Verb.HAND_OVER, plan, FakeClock().now()), lambda state: None)
+    path.write_bytes(receipt_json.to_bytes(receipt.with_execution(execution)))
+
+
+def offset(made, group: str) -> int | None:
+    found = made.committed(group, [PARTITION])[PARTITION]
+    return found and found.offset
+
+
+def test_a_second_rollback_after_a_second_migration(handed_over):
+    """A second hand-over can be rolled back although the first one was rolled back already; a dry run passes."""
+    made, path = handed_over
+    ways_back.rollback(path, connection=HERE, yes=True)
+    made.commit("old", PARTITION, 8)
+    migrate_again(made, path)
+    ways_back.rollback(path, connection=HERE, dry_run=True)
+    ways_back.rollback(path, connection=HERE, yes=True)
+    assert offset(made, "new") is None
+    verbs = [execution.verb for execution in receipt_json.load(path).executions]
+    assert verbs == [Verb.HAND_OVER, Verb.ROLLBACK, Verb.HAND_OVER, Verb.ROLLBACK]
+
+
+def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
+    """A repeated rollback says that it is done and reads no group, because the source group may have moved on."""
+    made, path = handed_over
+    ways_back.rollback(path, connection=HERE, yes=True)
+    made.commit("new", PARTITION, 9)
+    ways_back.rollback(path, connection=HERE, yes=True)
+    assert "is rolled back already; nothing was written" in capsys.readouterr().err
+    assert offset(made, "new") == 9
+
+
+def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
+    """After a hand-back the source group owns its topics again: its offsets stay, even if it has not moved."""
+    made, path = handed_over
+    ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
+    with pytest.raises(Refused, match="new t-0: handed back already"):
+        ways_back.delete_offsets(path, connection=HERE, yes=True)
+    assert offset(made, "old") == 5
+
+
+def test_delete_offsets_after_a_rollback_is_refused(handed_over):
+    """After a rollback delete-offsets is refused, also if the target group has a committed offset."""
+    made, path = handed_over
+    ways_back.rollback(path, connection=HERE, yes=True)
+    made.commit("new", PARTITION, 9)
+    with pytest.raises(Refused, match="new t-0: rolled back already"):
+        ways_back.delete_offsets(path, connection=HERE, yes=True)
+    assert offset(made, "old") == 5
+
+
+def test_hand_back_after_a_rollback_is_refused(handed_over):
+    """After a rollback hand-back is refused, because the target's offset does not come from the hand-over."""
+    made, path = handed_over
+    ways_back.rollback(path, connection=HERE, yes=True)
+    made.commit("new", PARTITION, 9)
+    with pytest.raises(Refused, match="new t-0: rolled back already"):
+        ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
+    assert offset(made, "old") == 5
+
+
+def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(handed_over, monkeypatch):
+    """A commit after the rollback by a consumer without membership is seen by the guard: its records come twice."""
+    made, path = handed_over
+    receipt = receipt_json.load(path)
+    (execution,) = receipt.executions
+    guarded = replace(execution, options=WriteOptions(settle=0.0, guard=5.0))
+    path.write_bytes(receipt_json.to_bytes(Receipt((guarded,))))
+    clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
+    with pytest.raises(
+        PartlyApplied, match=r"'new' has committed on 1 partition .* t-0 no offset → 7; stop its consumers"
+    ):
+        ways_back.rollback(path, connection=HERE, yes=True)
+
+
+def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
+    """A commit within the settle time refuses the rollback, although the group looks Empty."""
+    made, path = handed_over
+    (execution,) = receipt_json.load(path).executions
+    settling = replace(execution, options=WriteOptions(settle=5.0, guard=0.0))
+    path.write_bytes(receipt_json.to_bytes(Receipt((settling,))))
+    clock = FakeClock(lambda: made.commit("new", PARTITION, 7))
+    monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
+    with pytest.raises(Refused, match="committed since"):
+        ways_back.rollback(path, connection=HERE, yes=True)
+    assert offset(made, "new") == 7

@@ -1,0 +1,119 @@
+"""Fences and landed logs on disk, and the partition of the offsets topic that holds a group."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.migration.reading.landing import land
+from migrate_groups.model.fence import Fence
+from migrate_groups.model.offsets_topic import log_partition
+from migrate_groups.model.partitions import LogRange
+from tests.support.in_memory import InMemoryCluster
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def row(partition: int, offset: int) -> tuple[object, ...]:
+    return partition, offset, 1763610000123, "record", b"key", None
+
+
+@pytest.mark.parametrize(
+    ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
+)
+def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
+    """The partition is Java's: the hash is over UTF-16, and the smallest int (the last case) counts as 0."""
+    assert log_partition(group, 50) == of_50
+
+
+def test_landed_log_is_resumed_after_its_last_file(tmp_path):
+    """A landed log that is opened again resumes at the offsets in its last file, and takes more partitions."""
+    folder = tmp_path / "log"
+    log = CopiedLog.load_with_starts(folder, "cluster", {1: 10})
+    log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
+    log.with_records([row(1, 12)], {1: 20})
+    again = CopiedLog.load_with_starts(folder, "cluster", {1: 10, 2: 5})
+    assert (again.starts, again.ends, again.files) == ({1: 10, 2: 5}, {1: 20, 2: 5}, 2)
+    again.with_records([], {2: 6})
+    assert CopiedLog.load_with_starts(folder, "cluster", {1: 10, 2: 5}).ends == {1: 20, 2: 6}
+    assert pq.read_table(folder)["log_offset"].to_pylist() == [10, 11, 12]
+
+
+def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
+    """A kept log takes new partitions; partitions that it has keep their first offset."""
+    assert CopiedLog.load(tmp_path, "cluster").starts == {}
+    CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    more = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 3, 2: 4})
+    assert (more.starts, more.ends, more.files) == ({1: 10, 2: 4}, {1: 11, 2: 4}, 1)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "start", "complaint"),
+    [("another", 10, "of cluster cluster: name"), ("cluster", 11, "another cut-over")],
+)
+def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, start, complaint):
+    """A log of another cluster, or of another fence, is refused."""
+    CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
+    with pytest.raises(InvalidInput, match=complaint):
+        CopiedLog.load_with_starts(tmp_path, cluster, {1: start})
+
+
+class _Emptied(InMemoryCluster):
+    """An offsets topic whose partition 1 is deleted up to its end."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__()
+        self.end = end
+
+    def log_ranges(self, partitions, ends=None, starts=None):
+        return {partition: LogRange(start=self.end, end=self.end) for partition in partitions}
+
+    def read(self, positions, ends):
+        assert positions == ends
+        return iter(())
+
+
+def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
+    """Records deleted before they were landed count as missing, also when the log is opened again."""
+    log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    emptied = _Emptied(15)
+    landed = land(emptied, emptied, log, [1], lambda done, total: None)
+    assert landed.ranges == [(1, 10, 15, 0)]
+    kept = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10})
+    assert (kept.ends, kept.files) == ({1: 15}, 2)
+    assert land(emptied, emptied, kept, [1], lambda done, total: None).log.files == 2
+
+
+def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
+    """A foreign file, and a damaged file that need not be the last one, are refused."""
+    log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
+    log.with_records([row(1, 11)], {1: 12})
+    whole = (tmp_path / "000000.parquet").read_bytes()
+    (tmp_path / "000000.parquet").write_bytes(whole[:-9])
+    with pytest.raises(InvalidInput, match=r"000000\.parquet is damaged, or not a file that audit --log wrote"):
+        CopiedLog.load(tmp_path, "cluster")
+    (tmp_path / "000000.parquet").write_bytes(whole)
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "000000-foreign.parquet")
+    with pytest.raises(InvalidInput, match="foreign"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
+def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
+    """A resumed run adds its fence, another run replaces all of them, and a run without a fence deletes them."""
+    first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
+    run = RunDir(tmp_path)
+    assert fence_parquet.load(run.fence) == []
+    run.keep_fence(first, resumed=False)
+    run.keep_fence(second, resumed=True)
+    assert fence_parquet.load(run.fence) == [first, second]
+    run.keep_fence(second, resumed=False)
+    assert fence_parquet.load(run.fence) == [second]
+    run.keep_fence(None, resumed=True)
+    assert fence_parquet.load(run.fence) == []

@@ -1,0 +1,126 @@
+"""The README and the pages in docs/: they are short enough, their links lead somewhere, and they are current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer._click.exceptions import UsageError
+
+from migrate_groups.cli.registry import GROUPS, command_line
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
+COMMANDS = typer.main.get_group(command_line()).commands
+# Options of other programs and of our scripts, which pages name by themselves.
+OTHERS = {"--conf", "--export", "--from-file", "--include", "--json", "--kafka", "--long", "--partitions", "--user"}
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", text, re.M)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in titles]
+    made = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain]
+    return set(made) | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+def test_readme_is_read_in_one_sitting():
+    """The README has at most 150 lines and 1,200 words."""
+    text = README.read_text()
+    assert len(text.splitlines()) <= 150
+    assert len(text.split()) <= 1200
+
+
+def test_readme_lists_every_command_in_its_group():
+    """The README's table has the groups of ``--help``, each with its commands."""
+    table = README.read_text().split("## Commands")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z].*?) \| (.*) \|$", table, re.M)
+    listed = {title: re.findall(r"`([a-z-]+)`", cells) for title, cells in rows}
+    assert listed == {title: list(commands) for title, commands in GROUPS.items()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page):
+    """Each relative link leads to a file of this repository, and its anchor to a heading."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", [README, *DOCS], ids=named)
+def test_options_exist(page):
+    """Each option that a page names in inline code is an option of a command."""
+    existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+    used = set(re.findall(r"`(--[a-z][a-z-]+)", text))
+    assert used - existing - OTHERS - {"--version", "--help"} == set()
+
+
+def command_lines(page: Path) -> list[list[str]]:
+    """Return the arguments of each ``migrate-groups`` in the shell blocks and the inline code of a page."""
+    text = page.read_text()
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S)
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    inline = re.findall(r"`(migrate-groups [^`\n]+)`", text)
+    found = []
+    for line in [*lines, *inline]:
+        for part in re.split(r" (?:\||&&) ", line):
+            if part.startswith("migrate-groups ") and "…" not in part and "..." not in part:
+                words = shlex.split(re.sub(r" [<>] .*", "", part), comments=True)
+                found.append(words[1:])
+    return [words for words in found if words[0] in COMMANDS]
+
+
+@pytest.mark.parametrize("page", [README, *DOCS], ids=named)
+def test_command_lines_can_be_called(page):
+    """Each command line of a page has the arguments and options that the command takes."""
+    for name, *arguments in command_lines(page):
+        try:
+            COMMANDS[name].make_context(name, list(arguments))
+        except UsageError as error:
+            pytest.fail(f"migrate-groups {shlex.join([name, *arguments])}: {error.format_message()}")
+
+
+def test_command_lines_are_found():
+    """The check above looks at something."""
+    assert ["migrate", "split.toml", "--dry-run"] in command_lines(README)
+    assert sum(len(command_lines(page)) for page in DOCS) > 25
+
+
+def test_reference_of_the_commands_is_current():
+    """docs/reference/commands.md is what scripts/write_reference.py writes."""
+    code = "import sys; sys.path.insert(0, 'scripts'); from write_reference import PAGE, reference; "
+    code += "sys.exit('run scripts/write_reference.py' if PAGE.read_text() != reference() else 0)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    """Zensical builds the site strictly: every page is in the navigation, and every link leads to a page."""
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    navigation = (ROOT / "zensical.toml").read_text()
+    assert [named(page) for page in DOCS if f'"{page.relative_to(ROOT / "docs")}"' not in navigation] == []
+    build = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "index.html").exists()

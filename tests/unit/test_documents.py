@@ -1,0 +1,461 @@
+"""``--format json``: every command prints one document on stdout, whatever its exit code, as docs/schemas says."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer.main
+
+from migrate_groups.cli.commands import demo, sandbox
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.registry import COMMANDS, command_line
+from migrate_groups.demo.ledger import Count
+from migrate_groups.demo.story import Ending, Story
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files import safe_write
+from migrate_groups.files.runs import plan_json
+from migrate_groups.kafka.client import Unreachable
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox import broker
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.documents import DOCS, SCHEMAS, name_of, parsed
+
+ROOT = Path(__file__).parents[2]
+PARSED = typer.main.get_group(command_line()).commands
+JSON = ("--format", "json")
+RUN = "split.toml.run"
+MEMBER = Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"t"}))
+HOSTILE = 'g "\n\x1b[31m\u202e\x9b'
+WAYS_BACK = ("rollback", "hand-back", "delete-offsets")
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def shown(cli: Connected, *arguments: object, code: int = 0, stdin: str = "") -> dict[str, Any]:
+    """Run a command with ``--format json``; return its document."""
+    return parsed(cli(*arguments, *JSON, code=code, stdin=stdin).stdout)
+
+
+def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tuple[str, str]:
+    """Run a command that fails; return the kind and the message of its document, which is the line on stderr."""
+    done = cli(*arguments, *JSON, code=code, stdin=stdin)
+    found = parsed(done.stdout)["error"]
+    assert found["exit_code"] == code
+    assert f"error: {found['message']}\n" in done.stderr
+    return found["kind"], found["message"]
+
+
+def test_schemas_are_current():
+    """docs/schemas is what scripts/write_schemas.py writes."""
+    made = runpy.run_path(str(ROOT / "scripts" / "write_schemas.py"))["files"]()
+    assert {path.name: path.read_text() for path in SCHEMAS.iterdir()} == made
+
+
+def test_every_command_takes_format_json():
+    """Every command has ``--format`` with json among its values."""
+    for name in COMMANDS:
+        (option,) = [each for each in PARSED[name].params if "--format" in each.opts]
+        assert "json" in getattr(option.type, "choices", ())
+
+
+def test_the_page_of_documents_has_an_example_of_each():
+    """Each schema is linked from docs/reference/json.md, and each example there is what its schema says."""
+    page = (DOCS / "reference" / "json.md").read_text()
+    assert set(re.findall(r"\(\.\./schemas/([a-z-]+\.json)\)", page)) == {path.name for path in SCHEMAS.iterdir()}
+    examples = [parsed(each) for each in re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+    assert {name_of(each) for each in examples} == {path.stem for path in SCHEMAS.iterdir()}
+
+
+def test_snapshot_and_what_is_made_of_it(cli):
+    """snapshot, filter, split and export say what they wrote and what they left out."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.join("old", replace(MEMBER, subscription=frozenset({"t", "u"})))
+    rows = {"group": "old", "partitions": 2, "committed": 1, "topics": ["t", "u"]}
+    assert shown(cli, "snapshot", "old", "-o", "s.csv") == {
+        "schema": "migrate-groups/snapshot", "schema_version": 1, "output": "s.csv", "groups": [rows],
+    }  # fmt: skip
+    kept = shown(cli, "filter", "s.csv", "--topic", "t", "-o", "f.csv")
+    assert (kept["kept"], kept["left_out"], kept["groups"][0]["topics"]) == (1, 1, ["t"])
+    split = shown(cli, "split", "s.csv", "--to", "new=t", "--stay", "u*", "-o", "new.csv")
+    assert (split["source"], split["targets"], split["stay"], split["left_out"]) == ("old", {"new": ["t"]}, ["u"], [])
+    assert split["patterns"][1] == {"group": None, "pattern": "u*", "topics": ["u"]}
+    exported = shown(cli, "export", "s.csv", "-o", "e.csv")
+    assert (exported["exported"], exported["left_out"]) == (1, 1)
+
+
+def test_rewind(cli):
+    """A rewind says each decision, its note, the time, and the partitions that it leaves out."""
+    cli.cluster.add_partitions("t", 2)
+    document = shown(cli, "rewind", "--group", "old", "--partition", "0", "--shift-by=-9", "-o", "r.csv")
+    (partition,) = document["partitions"]
+    assert (partition["committed_offset"], partition["offset"], partition["to_replay"]) == (5, 0, 10)
+    assert (partition["note"], document["time"], document["to_replay"]) == ("clamped", None, 10)
+    assert document["left_out"] == [{"topic": "t", "partition": 1}]
+    timed = shown(cli, "rewind", "--topic", "t", "--to-datetime", "2026-01-01T00:00:00Z", "-o", "t.csv")
+    assert timed["time"] == "2026-01-01T00:00:00Z"
+    assert [each["note"] for each in timed["partitions"]] == ["past end", "empty"]
+
+
+def test_verify_and_watch(cli):
+    """A document names the groups that have stopped, and one what a watched group has consumed."""
+    verified = shown(cli, "verify", "old", "--topic", "t", "--settle", "0s")
+    assert (verified["groups"], verified["topics"], verified["settle"]) == (["old"], ["t"], 0.0)
+    cli.cluster.commit("old", PARTITION, 10)
+    watched = shown(cli, "watch", "old")
+    assert (watched["group"], watched["partitions"], watched["records"]) == ("old", 1, 0)
+    assert watched["topics"] == [{"topic": "t", "partitions": 1, "records": 0}]
+
+
+def test_delete_group(cli):
+    """A dry run says what would be deleted, the deletion what was, group by group; the tables go to stderr."""
+    cli.cluster.commit("other", PARTITION, 7)
+    dry = cli("delete-group", "old", "other", "--dry-run", *JSON)
+    assert "committed" in dry.stderr
+    groups = [
+        {
+            "group": name,
+            "deleted": False,
+            "error": None,
+            "offsets": [{"topic": "t", "partition": 0, "offset": offset, "metadata": ""}],
+        }
+        for name, offset in (("old", 5), ("other", 7))
+    ]
+    assert parsed(dry.stdout)["groups"] == groups
+    done = cli("delete-group", "old", "other", "--yes", *JSON)
+    assert parsed(done.stdout)["groups"] == [{**group, "deleted": True} for group in groups]
+    assert done.stderr.endswith("deleted: old\ndeleted: other\n")
+
+
+def test_apply_group(cli):
+    """With --group, apply prints its plan or its receipt as of a file; a live group is an error document."""
+    command = ("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms")
+    assert shown(cli, *command, "--dry-run")["changes"][0]["after"]["offset"] == 5
+    done = cli(*command, "--yes", *JSON)
+    assert done.stdout == (cli.folder / "old.new.receipt.json").read_text()
+    assert parsed(done.stdout)["entries"][0]["outcome"] == "confirmed"
+    cli.cluster.join("old", MEMBER)
+    kind, message = error(cli, "apply", "--group", "old", "--to-group", "b", "--yes", code=3)
+    assert (kind, message.partition(":")[0]) == ("Refused", "stopped")
+
+
+def test_delete_offsets_of_a_group(cli):
+    """With --group, delete-offsets prints its plan or its receipt, also where no offset is left to delete."""
+    command = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s")
+    (change,) = shown(cli, *command, "--dry-run")["changes"]
+    assert (change["before"]["offset"], change["after"]) == (5, None)
+    done = cli(*command, "--yes", *JSON)
+    receipt = (cli.folder / "old.delete-offsets.receipt.json").read_text()
+    assert (done.stdout, parsed(receipt)["entries"][0]["outcome"]) == (receipt, "confirmed")
+    for last in ("--dry-run", "--yes"):
+        again = cli(*command, last, *JSON)
+        assert (again.stdout, "no offsets left to delete" in again.stderr) == (receipt, True)
+    assert error(cli, *command[:-4], "--topic", "none", "--yes", code=2)[0] == "InvalidInput"
+
+
+@pytest.mark.parametrize(("command", "receipt"), [(APPLY, "receipt.json"), (MIGRATE, f"{RUN}/receipt.json")])
+def test_a_hand_over_prints_its_plan_or_its_receipt(cli, command, receipt):
+    """A dry run prints the plan, a write the bytes of the receipt; the plan is a table on stderr before it."""
+    dry = cli(*command, "--dry-run", *JSON)
+    assert parsed(dry.stdout)["changes"][0]["after"]["offset"] == 5
+    assert "log end" not in dry.stdout
+    done = cli(*command, *JSON)
+    assert parsed(done.stdout)["entries"][0]["outcome"] == "confirmed"
+    assert done.stdout == (cli.folder / receipt).read_text()
+    assert done.stderr.index("create") < done.stderr.index("START THE NEW GROUPS NOW")
+    assert "1 partition: 1 confirmed" in done.stderr
+
+
+@pytest.mark.parametrize("command", [APPLY, MIGRATE])
+def test_a_hand_over_that_is_over_prints_its_receipt(cli, command):
+    """Once the new group has started, a dry run and a re-run print the receipt as it is, with exit 0."""
+    cli(*command)
+    before = shown(cli, *command)
+    cli.cluster.commit("new", PARTITION, 7)
+    assert shown(cli, *command) == shown(cli, *command, "--dry-run") == before
+
+
+@pytest.mark.parametrize("verb", WAYS_BACK)
+def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
+    """rollback, hand-back and delete-offsets: the plan, the receipt, and again the receipt when nothing is left."""
+    cli(*MIGRATE)
+    assert shown(cli, verb, RUN, "--dry-run")["schema"] == "migrate-groups/plan"
+    done = cli(verb, RUN, "--yes", *JSON)
+    assert [each["verb"] for each in parsed(done.stdout)["executions"]] == ["hand-over", verb]
+    assert done.stdout == (cli.folder / RUN / "receipt.json").read_text()
+    assert shown(cli, verb, RUN, "--yes") == shown(cli, verb, RUN, "--dry-run") == parsed(done.stdout)
+
+
+def test_a_printed_plan_is_applied_from_stdin(cli):
+    """``apply -`` takes the plan that a dry run of migrate prints, and no other document."""
+    plan = cli(*MIGRATE, "--dry-run", *JSON).stdout
+    done = shown(cli, "apply", "-", "--yes", "--receipt", "receipt.json", stdin=plan)
+    assert done["executions"][0]["content"] == json.loads(plan)["content"]
+    assert cli.offset("new") == 5
+    receipt = (cli.folder / "receipt.json").read_text()
+    kind, message = error(cli, "apply", "-", "--dry-run", code=2, stdin=receipt)
+    assert (kind, message) == (
+        "InvalidInput",
+        "standard input is a receipt, not a plan: pass it to rollback, hand-back or delete-offsets",
+    )
+
+
+@pytest.mark.parametrize("verb", WAYS_BACK)
+def test_the_plan_of_a_way_back_is_not_applied(cli, verb):
+    """``apply -`` refuses the plan of a way back, because it does not run the checks of that way back."""
+    cli(*MIGRATE)
+    plan = cli(verb, RUN, "--dry-run", *JSON).stdout
+    offsets = cli.offset("old"), cli.offset("new")
+    kind, message = error(cli, "apply", "-", "--yes", "--receipt", "r.json", code=3, stdin=plan)
+    assert (kind, "the plan is stale" in message) == ("Refused", True)
+    assert (cli.offset("old"), cli.offset("new")) == offsets
+
+
+@pytest.mark.parametrize("command", [APPLY, MIGRATE])
+def test_a_refused_hand_over(cli, command):
+    """Exit 3: a dry run prints the plan with the refusing check, a write prints the error."""
+    cli.cluster.commit("new", PARTITION, 9)
+    checks = shown(cli, *command, "--dry-run", code=3)["checks"]
+    assert [each["name"] for each in checks if each["verdict"] == "refuse"] == ["existing offsets"]
+    kind, message = error(cli, *command, code=3)
+    assert (kind, message.partition(":")[0]) == ("Refused", "existing offsets")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("snapshot", "none", "-o", "s.csv"), "GroupNotFound"),
+        (("rewind", "--group", "none", "--to-earliest", "-o", "r.csv"), "GroupNotFound"),
+        (("verify", "none"), "GroupNotFound"),
+        (("verify", "old"), "Refused"),
+        (("watch", "old", "--wait", "0s"), "Refused"),
+        (("delete-group", "old", "--yes"), "Refused"),
+        (("rollback", RUN, "--yes"), "Refused"),
+        (("hand-back", RUN, "--yes", "--wait", "0s"), "Refused"),
+        (("delete-offsets", RUN, "--yes"), "Refused"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
+)
+def test_a_refusal_is_a_document(cli, arguments, kind):
+    """Exit 3: the document has the kind of the error and the reason."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 4)
+    cli.cluster.join("old", MEMBER)
+    cli.cluster.join("new", MEMBER)
+    assert error(cli, *arguments, code=3)[0] == kind
+
+
+def refusing(cli: Connected, monkeypatch) -> None:
+    """Make the brokers refuse all that is written from now on."""
+
+    def refuse(group, partitions):
+        return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
+
+    monkeypatch.setattr(cli.cluster, "alter_offsets", refuse)
+    monkeypatch.setattr(cli.cluster, "delete_offsets", refuse)
+
+
+@pytest.mark.parametrize("command", [APPLY, MIGRATE, *((verb, RUN, "--yes") for verb in WAYS_BACK)])
+def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command):
+    """Exit 4: the receipt has the outcome and the error of each partition."""
+    if command[0] in WAYS_BACK:
+        cli(*MIGRATE)
+        if command[0] == "hand-back":
+            cli.cluster.commit("new", PARTITION, 7)
+    refusing(cli, monkeypatch)
+    document = shown(cli, *command, code=4)
+    last = document["executions"][-1]["number"]
+    entries = [entry for entry in document["entries"] if entry["execution"] == last]
+    assert [(entry["outcome"], entry["error"]) for entry in entries] == [("refused", "NOT_LEADER")]
+
+
+def test_a_group_that_is_still_there(cli, monkeypatch):
+    """Exit 4 of delete-group: the document says which groups exist after the deletion, and why."""
+    delete = cli.cluster.delete_group
+
+    def time_out(group):
+        return WriteAnswer(answer=Answer.UNKNOWN, error="timeout") if group == "old" else delete(group)
+
+    monkeypatch.setattr(cli.cluster, "delete_group", time_out)
+    cli.cluster.commit("other", PARTITION, 7)
+    done = cli("delete-group", "old", "other", "--yes", *JSON, code=4)
+    old, other = parsed(done.stdout)["groups"]
+    assert (other["deleted"], other["error"], old["deleted"]) == (True, None, False)
+    assert old["error"].startswith("group 'old' still exists (timeout)")
+    assert f"error: 1 of 2 groups deleted; {old['error']}\n" in done.stderr
+
+
+def test_a_receipt_that_could_not_be_kept_is_printed(cli, monkeypatch):
+    """Exit 4: if the receipt can't be saved after the write, stdout still has it whole."""
+    kept, calls = safe_write.write_whole, []
+
+    def write_once(*arguments, **more):
+        calls.append(True)
+        if len(calls) > 1:
+            raise InvalidInput("disk full")
+        kept(*arguments, **more)
+
+    monkeypatch.setattr("migrate_groups.files.runs.receipt_file.write_whole", write_once)
+    assert [each["outcome"] for each in shown(cli, *APPLY, code=4)["entries"]] == ["confirmed"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("snapshot", "old"),
+        ("filter", "split.csv"),
+        ("split", "split.csv", "--to", "a=t"),
+        ("export", "split.csv"),
+        ("rewind", "--group", "old", "--to-earliest"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_stdout_has_one_document_only(cli, arguments):
+    """``-o -`` and ``--format json`` exclude each other, because both write to stdout: exit 2, before any work."""
+    assert error(cli, *arguments, "-o", "-", code=2) == (
+        "UsageError",
+        "-o - and --format json both write to stdout: name a file with -o",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("snapshot", "old", *JSON), "missing option '--output' / '-o': see"),
+        (("verify", "old", "--format=json", "--no-such"), "unknown option --no-such: see"),
+        (("apply", *JSON, "--on-existing", "perhaps", "split.csv"), "'perhaps'"),
+        (("split", "--xyzzy", *JSON), "unknown option --xyzzy: see"),
+        (("watch", "g", "more", *JSON), "unexpected argument more: quote a glob"),
+        (("watch", *JSON), "missing argument 'GROUP': see"),
+    ],
+)
+def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message):
+    """What the parser of options refuses is a UsageError, exit 2, in the document as on stderr."""
+    status, out, err = cli.outcome(*arguments)
+    found = parsed(out)["error"]
+    assert (status, found["kind"], found["exit_code"]) == (2, "UsageError", 2)
+    assert message in found["message"]
+    assert message in err
+
+
+def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
+    """The document of an error is for ``--format json`` alone, also after a command in this process that had it."""
+    error(cli, "verify", "none", code=3)
+    assert cli("verify", "none", code=3).stdout == ""
+    assert cli("verify", "none", "--format", "xml", code=2).stdout == ""
+    assert cli("--no-such", code=2).stdout == ""
+
+
+def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
+    """Exit 5, with the name of a public class of errors, and the exit 2 of a question that can't be asked."""
+    assert error(cli, *MIGRATE[:-1], code=2)[1].startswith("stdin is not a terminal")
+
+    def unavailable(_):
+        raise Unreachable("no answer")
+
+    monkeypatch.setattr(Connection, "open_reader", unavailable)
+    assert error(cli, "verify", "old", code=5) == ("ClusterUnavailable", "no answer")
+
+
+@pytest.fixture
+def kafka(monkeypatch) -> SimpleNamespace:
+    """The Kafka that sandbox and demo start; it ends at once."""
+    nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
+    made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
+    for command in (sandbox, demo):
+        monkeypatch.setattr(command, "find_kafka", lambda **_: (SimpleNamespace(version="4.1.0"), None))
+    monkeypatch.setattr(broker, "start_sandbox", lambda *_, **__: nullcontext(made))
+    return made
+
+
+@pytest.mark.usefixtures("kafka")
+def test_sandbox(cli):
+    """The address, the version and each broker, while Kafka runs."""
+    document = shown(cli, "sandbox", "--brokers", "2")
+    assert (document["bootstrap_servers"], document["kafka_version"]) == ("h:1,h:2", "4.1.0")
+    assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
+
+
+def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
+    """Ctrl-C is exit 0 once the address is printed, and before that exit 130, so that exit 0 always has a document."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    kafka.wait = interrupt
+    assert shown(cli, "sandbox")["bootstrap_servers"] == "h:1,h:2"
+    monkeypatch.setattr(sandbox, "_document", interrupt)
+    assert shown(cli, "sandbox", code=130)["error"]["kind"] == "Interrupted"
+
+
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.parametrize(("twice", "code"), [(0, 0), (3, 6)])
+def test_demo(cli, monkeypatch, twice, code):
+    """The counts, also with exit 6; the story and the output of its commands go to stderr."""
+    ours, naive = (Count(produced=9, processed=9, skipped=0, twice=number) for number in (twice, 5))
+
+    def play(story: Story) -> Ending:
+        story._tell.say("Once upon a time")
+        assert story._tell.stdout == 2
+        return Ending(ours=ours, naive=naive)
+
+    monkeypatch.setattr(Story, "play", play)
+    done = cli("demo", *JSON, code=code)
+    document = parsed(done.stdout)
+    assert (document["output"], document["migrate_groups"]["twice"], document["naive"]["twice"]) == (
+        "demo-out",
+        twice,
+        5,
+    )
+    assert "Once upon a time" in done.stderr
+
+
+def test_an_interrupt(cli, monkeypatch):
+    """Ctrl-C is exit 130 with a document that says whether anything was written."""
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Connection, "open_reader", interrupted)
+    status, out, err = cli.outcome("verify", "old", *JSON)
+    message = "interrupted; nothing was written to the cluster"
+    assert (status, err) == (130, f"{message}\n")
+    assert parsed(out)["error"] == {"kind": "Interrupted", "exit_code": 130, "message": message}
+
+
+def test_hostile_names_are_whole_and_harmless(cli):
+    """A name with quotes and control characters comes back whole; stdout is ASCII, so that no terminal obeys it."""
+    cli.cluster.commit(HOSTILE, PARTITION, 5)
+    out = cli("snapshot", HOSTILE, "-o", "s.csv", *JSON).stdout
+    assert out.replace("\n", "").isascii()
+    assert out.replace("\n", "").isprintable()
+    assert parsed(out)["groups"][0]["group"] == HOSTILE
+    assert error(cli, "snapshot", f"{HOSTILE}x", "-o", "t.csv", code=3)[0] == "GroupNotFound"
+
+
+def test_a_path_that_is_no_utf_8(cli):
+    """Bytes of a file's name that are not UTF-8 are escaped, because JSON has only Unicode."""
+    if sys.platform == "darwin":
+        pytest.skip("its file systems have no such names")
+    assert shown(cli, "snapshot", "old", "-o", "caf\udcff\u00e9.csv")["output"] == "caf\\xff\u00e9.csv"
+
+
+def test_the_printed_plan_is_the_plan(cli):
+    """The plan on stdout and the one of ``--plan-out`` are the same bytes; a write saves its plan all the same."""
+    out = cli(*APPLY, "--dry-run", "--plan-out", "plan.json", *JSON).stdout
+    assert out == (cli.folder / "plan.json").read_text()
+    cli(*APPLY, "--plan-out", "written.json", *JSON)
+    assert plan_json.load(cli.folder / "written.json").plan.to_write()[0].topic_partition == TopicPartition("t", 0)

@@ -1,0 +1,143 @@
+"""Offsets that can't be read, refused writes, times beyond the calendar, and other rare cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from migrate_groups.api.snapshot import Snapshot
+from migrate_groups.errors import ClusterUnavailable, InvalidInput
+from migrate_groups.files.runs import receipt_file
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.rollback import plan_rollback
+from migrate_groups.migration.write import write
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.sandbox import keeper
+from migrate_groups.sandbox.kept import Ended, ServerStarted, keep
+from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.times import rfc_3339
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+PARTITION = TopicPartition("t", 0)
+NOW = FakeClock().now()
+
+
+class Unreadable(InMemoryCluster):
+    """A cluster that stops answering OffsetFetch once ``fails`` is set."""
+
+    fails = False
+
+    def committed_by_group(self, partitions: Any) -> Any:
+        if self.fails:
+            return {group: ClusterUnavailable("the cluster did not answer") for group in partitions}
+        return super().committed_by_group(partitions)
+
+
+@pytest.fixture
+def cluster() -> Unreadable:
+    """Group ``old`` has committed 4 of ten records."""
+    made = Unreadable()
+    made.create_topic("t", 1)
+    made.produce(PARTITION.topic, PARTITION.partition, 10)
+    made.commit("old", PARTITION, 4)
+    return made
+
+
+def handed_over(made: InMemoryCluster) -> Receipt:
+    taken = take_snapshot(made, ["old"], FakeClock())
+    plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
+    return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
+
+
+def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
+    """If the target's offset can't be read right before the deletion, it stays, and the same rollback may run again."""
+    receipt = handed_over(cluster)
+    undo = replace(Execution.of(plan_rollback(cluster, receipt), NOW), number=2, verb=Verb.ROLLBACK)
+
+    def record(_: Execution) -> None:
+        cluster.fails = True
+
+    done = write(cluster, cluster, undo, record)
+    (entry,) = (each for each in done.entries if each.change.group == "new")
+    assert (entry.outcome, entry.error) == (
+        Outcome.NOT_ATTEMPTED,
+        "not rolled back, because the committed offset can't be read: the cluster did not answer",
+    )
+    cluster.fails = False
+    assert cluster.committed("new", [PARTITION])[PARTITION] is not None
+    assert not write(cluster, cluster, undo, lambda _: None).failed
+    assert cluster.committed("new", [PARTITION])[PARTITION] is None
+
+
+@pytest.mark.parametrize("state", [State.UNDONE, State.HANDED_BACK])
+def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
+    """A second hand-over that the broker refuses changes no state, as docs/runs.md says."""
+    first = handed_over(cluster)
+    (hand_over,) = first.executions
+    verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
+    (entry,) = hand_over.entries
+    change = entry.change
+    if verb is Verb.HAND_BACK:
+        change = structs.replace(change, group="old", source_group="new", source_committed=change.after)
+    else:
+        change = structs.replace(change, before=change.after, after=None, source_group=None, source_committed=None)
+    back = replace(hand_over, number=2, verb=verb, entries=(structs.replace(entry, change=change),))
+    again = replace(hand_over, number=3, entries=(entry.refused("UNKNOWN_MEMBER_ID"),))
+    before, after = Receipt((hand_over, back)), Receipt((hand_over, back, again))
+    assert [lane.state for lane in before.lanes.values()] == [state]
+    assert after.lanes == before.lanes
+
+
+def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):
+    """A receipt that could not be saved in between is whole after the next save: nothing is reported as lost."""
+    (execution,) = handed_over(cluster).executions
+    file = ReceiptFile(tmp_path / "receipt.json")
+    file.record(replace(execution, entries=()))
+
+    def full(*_: object, **__: object) -> None:
+        raise InvalidInput("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(receipt_file, "write_whole", full)
+        file.record(execution)
+    assert "could not be saved" in file.failure
+    file.record(replace(execution, remarks=("read back",)))
+    assert file.failure == ""
+
+
+@pytest.mark.parametrize("microseconds", [253_402_300_800_000, 1_790_000_000_000_000])
+def test_a_timestamp_beyond_the_calendar_is_shown_as_the_last_date(microseconds):
+    """A timestamp that is too late for any date, as one in microseconds, is shown as the last date."""
+    assert rfc_3339(microseconds) == "9999-12-31T23:59:59.999Z"
+
+
+def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
+    """`Snapshot.filter` names a group that the snapshot does not have, also beside one that it has."""
+    snapshot = Snapshot(take_snapshot(cluster, ["old"], FakeClock()))
+    assert len(snapshot.filter(groups=["old"])) == 1
+    with pytest.raises(InvalidInput, match="group absent not found in the file"):
+        snapshot.filter(groups=["old", "absent"])
+
+
+def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
+    """A server that ends right after its start is reported: its second message does not wait in a buffer."""
+    (tmp_path / "keeper.py").write_text(
+        "import os, sys\n"
+        "sys.stdin.readline()\n"
+        """os.write(1, b'{"folder": "/no/such/folder", "pid": 1}\\n{"exit": 3, "log": "out of memory"}\\n')\n"""
+        "sys.stdin.read()\n"
+    )
+    monkeypatch.setattr(keeper, "__file__", str(tmp_path / "keeper.py"))
+    with keep(files={}, prepare=[], serve=[]) as kept:
+        assert isinstance(kept.hear(20), ServerStarted)
+        assert kept.hear(2) == Ended(exit_code=3, log="out of memory")

@@ -1,0 +1,69 @@
+"""The help, and completion: what ``--help`` shows of each command and option, and what a shell completes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import typer.main
+
+from migrate_groups.cli.registry import COMMANDS, GROUPS, command_line
+from tests.support.cli import CliHere
+
+PARSED = typer.main.get_group(command_line()).commands
+DURATIONS = {"wait", "settle", "guard", "timeout", "every", "by_duration"}
+
+
+def test_help_lists_each_command_once_in_its_group(tmp_path):
+    """``--help`` lists every command under the title of its group, and the exit codes at the end."""
+    shown = CliHere(tmp_path)("--help").stdout
+    titles = [line.removesuffix(":") for line in shown.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert titles == ["Options", *GROUPS, "Exit codes"]
+    assert re.findall(r"^  ([a-z][a-z-]+)  ", shown, re.M) == [name for group in GROUPS.values() for name in group]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_is_complete(tmp_path, name):
+    """The help has an example, says what each argument and option does, and ends with the exit codes."""
+    for each in PARSED[name].params:
+        assert getattr(each, "help", None), f"{name} {each.name} has no help"
+        if each.name in DURATIONS:
+            assert each.make_metavar(typer.Context(PARSED[name])) == "DURATION"
+    shown = CliHere(tmp_path)(name, "--help").stdout
+    assert "Example: migrate-groups " + name in " ".join(shown.split())
+    codes = shown.split("Exit codes:\n")[1]
+    assert [int(code) for code in re.findall(r"^  (\d+) ", codes, re.M)] == list(COMMANDS[name].exit_codes)
+    assert "default: (" not in shown
+
+
+def test_short_options_of_help_and_version(tmp_path):
+    """``-h`` and ``-V`` do what ``--help`` and ``--version`` do."""
+    cli = CliHere(tmp_path)
+    assert cli("-h").stdout == cli("--help").stdout
+    assert cli("-V").stdout == cli("--version").stdout
+
+
+def completed(words: str, shell: str) -> list[str]:
+    """Return what a shell gets from the program for a line of words, the last of which is incomplete."""
+    asked = {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}"}
+    if shell == "bash":
+        asked |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    else:
+        asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    program = "import sys\nsys.argv = ['migrate-groups']\nfrom migrate_groups.cli.app import main\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    """A shell completes commands, options and values of options; file names are left to the shell."""
+    assert "verify" in "".join(completed("migrate-groups ver", shell))
+    assert "--approved" in "".join(completed("migrate-groups migrate --app", shell))
+    assert "overwrite" in "".join(completed("migrate-groups migrate --on-existing o", shell))
+    assert completed("migrate-groups migrate spl", "bash") == []

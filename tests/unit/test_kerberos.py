@@ -1,0 +1,94 @@
+"""Kerberos: what Java's JAAS line and librdkafka's properties mean, and what is said of the second client.
+
+The login itself needs a KDC: scripts/check_kerberos.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable, MissingDependency
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.kerberos import Kerberos
+from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.checks.target import second_client
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Verdict
+
+MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+GSSAPI = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """The extra, or as much of it as reading properties needs."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: SimpleNamespace() if name == "gssapi" else find(name, *more)
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "login"),
+    [
+        (
+            {"sasl.jaas.config": f'{MODULE} required useKeyTab=true storeKey=true keyTab="/k" principal="me@R";'}
+            | {"sasl.kerberos.service.name": "broker"},
+            Kerberos(service="broker", client="me@R", keytab="/k"),
+        ),
+        (
+            {"sasl.jaas.config": f'{MODULE} required useTicketCache=true ticketCache="/c" serviceName="s";'},
+            Kerberos(service="s", ticket_cache="/c"),
+        ),
+        ({"sasl.jaas.config": f"{MODULE} required useTicketCache=true renewTGT=true;"}, Kerberos(service="kafka")),
+        (
+            {"sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "me@R", "sasl.kerberos.kinit.cmd": "kinit"},
+            Kerberos(service="kafka", client="me@R", keytab="/k"),
+        ),
+    ],
+)
+def test_jaas_and_librdkafkas_properties_are_understood(installed, properties, login):
+    """Keytab, principal, ticket cache and service name are read; without any the default cache is used."""
+    found = understand(GSSAPI | properties)
+    assert (found.security.login, found.not_used) == (login, ())
+
+
+def test_without_the_extra_the_first_command_names_it(monkeypatch):
+    """One line with what to install, because gssapi needs Kerberos' headers."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
+    with pytest.raises(MissingDependency, match=r"libkrb5-dev.*pip install 'gssapi.*the extra kerberos"):
+        understand(GSSAPI)
+
+
+def test_the_second_client_is_not_asked():
+    """The second client says why it can't read back, without starting a process."""
+    security = replace(understand({}).security, login=Kerberos(service="kafka"))
+    second = SecondClient(ClientConfig(bootstrap_servers="h:1", security=security))
+    answer = second.committed_by_group({"g": [TopicPartition("t", 0)]})["g"]
+    assert isinstance(answer, ClusterUnavailable)
+    assert str(answer) == "the second client can't log in: confluent-kafka's wheel has no GSSAPI (Kerberos)"
+    assert second._child is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "said"),
+    [
+        ("required", Verdict.REFUSE, r"has no GSSAPI \(Kerberos\), so it can't read back: pass --second-client none"),
+        ("auto", Verdict.WARN, r"has no GSSAPI \(Kerberos\): kafka-python alone reads back"),
+    ],
+)
+def test_a_plan_says_once_that_the_second_client_cant_log_in(mode, verdict, said):
+    """``--second-client required`` is refused before anything is written; ``auto`` is warned."""
+    security = replace(understand({}).security, login=Kerberos(service="kafka"))
+    survey = SimpleNamespace(cluster_facts=SimpleNamespace(second_client_lacks=security.second_client_lacks))
+    (check,) = second_client(survey, WriteOptions(second_client=mode))  # type: ignore[arg-type]
+    assert check.verdict is verdict
+    assert re.search(said, check.reason)
+    assert second_client(survey, WriteOptions(second_client="none")) == ()  # type: ignore[arg-type]

@@ -1,0 +1,329 @@
+"""List and describe groups of a cluster in memory: what is shown of each, what is left out, and what is not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, NotAuthorized, Refused, UsageError
+from migrate_groups.migration.reading.groups import describe, list_groups
+from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.snapshots.selection import TopicPattern
+from tests.support.clock import FakeClock
+from tests.support.connected import Connected
+from tests.support.documents import parsed
+from tests.support.in_memory import InMemoryCluster
+
+
+class Cluster(InMemoryCluster):
+    """A cluster that refuses to describe a hidden topic, as brokers do.
+
+    wrong: errors by group, raised in place of its description. deleted: groups that are listed and then gone. asked:
+    the groups whose committed offsets were read.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: dict[str, Exception] = {}
+        self.deleted: set[str] = set()
+        self.asked: list[str] = []
+
+    def describe_topics(self, topics: Iterable[str] | None):
+        found = super().describe_topics(topics)
+        if hidden := [name for name, each in found.items() if Operation.DESCRIBE not in (each.permitted or ())]:
+            raise NotAuthorized(f"not authorized: lacks Describe on Topic {hidden}")
+        return found
+
+    def describe_group(self, group: str) -> GroupDescription:
+        if group in self.wrong:
+            raise self.wrong[group]
+        if group in self.deleted:
+            return GroupDescription(group=group, state="Dead", group_type="")
+        return super().describe_group(group)
+
+    def list_groups(self):
+        wrong, self.wrong = self.wrong, {}
+        listed = super().list_groups()
+        self.wrong = wrong
+        return listed
+
+    def all_committed_by_group(self, groups):
+        self.asked += groups
+        return super().all_committed_by_group(groups)
+
+
+def member(*partitions: TopicPartition, name: str = "m", subscription: Iterable[str] = ()) -> Member:
+    return Member(
+        member_id=f"{name}-id",
+        client_id=name,
+        host="/10.0.0.1",
+        assignment=frozenset(partitions),
+        subscription=frozenset(subscription),
+    )
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three groups: ``bill`` reads orders and payments, ``idle`` is on payments, ``old`` has read all orders."""
+    made = Cluster()
+    for topic, partitions in (("orders", 2), ("payments", 1), ("unread", 1)):
+        made.create_topic(topic, partitions)
+        for partition in range(partitions):
+            made.produce(topic, partition, 10)
+    made.commit("bill", TopicPartition("orders", 0), 4)
+    made.commit("bill", TopicPartition("orders", 1), 10)
+    made.join("bill", member(TopicPartition("payments", 0), subscription=["payments"]))
+    made.join("idle", member(subscription=["payments"], name="idle"))
+    for partition in (0, 1):
+        made.commit("old", TopicPartition("orders", partition), 10)
+    return made
+
+
+def listed(cluster: Cluster, *topics: str, states: Iterable[str] = ()):
+    patterns = [TopicPattern(topic) for topic in topics]
+    return {each.group: each for each in list_groups(cluster, FakeClock(), topics=patterns, states=[*states])}
+
+
+def test_each_group_has_its_members_topics_and_lag(cluster):
+    """The lag of a group is the sum of its partitions' known lags; no committed offset is not lag 0."""
+    found = listed(cluster)
+    assert [*found] == ["bill", "idle", "old"]
+    assert {name: (each.state, len(each.members), sorted(each.topics), each.lag) for name, each in found.items()} == {
+        "bill": ("Stable", 1, ["orders", "payments"], 6),
+        "idle": ("Stable", 1, ["payments"], None),
+        "old": ("Empty", 0, ["orders"], 0),
+    }
+    assert [each.partitions_without_lag for each in found.values()] == [1, 1, 0]
+    assert [each.remarks for each in found.values()] == [("no committed offset for 1 partition",)] * 2 + [()]
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        (["orders"], {"bill": 6, "old": 0}),
+        (["payments"], {"bill": None, "idle": None}),
+        (["pay*", "unread"], {"bill": None, "idle": None}),
+        (["un*"], {}),
+        (["x*"], {}),
+        (["*"], {"bill": 6, "idle": None, "old": 0}),
+    ],
+)
+def test_a_topic_selects_the_groups_that_read_it(cluster, topics, expected):
+    """A group is on a topic by a committed offset, an assignment or a subscription; its lag is that of these topics."""
+    assert {name: each.lag for name, each in listed(cluster, *topics).items()} == expected
+
+
+def test_a_topic_that_is_nowhere_is_an_error(cluster):
+    """A plain name that no topic has is an error, because it may be misspelled; a group may be subscribed to it."""
+    with pytest.raises(InvalidInput, match="topic order does not exist, and no group is subscribed to it"):
+        listed(cluster, "order", "payments")
+    cluster.join("early", member(subscription=["order"]))
+    assert listed(cluster, "order")["early"].remarks == ("topic order does not exist",)
+
+
+def test_states_select_groups_in_any_letter_case(cluster):
+    """Groups in other states are not even asked for their offsets; a state that Kafka does not have is an error."""
+    assert [*listed(cluster, states=["eMPTY"])] == ["old"]
+    assert cluster.asked == ["old"]
+    assert [*listed(cluster, states=["empty", "Stable"])] == ["bill", "idle", "old"]
+    with pytest.raises(UsageError, match=r"unknown states Gone, Odd: choose from Assigning, .*, Stable"):
+        listed(cluster, states=["stable", "Gone", "Odd"])
+
+
+def test_a_group_that_is_deleted_meanwhile_is_left_out(cluster):
+    """A group that is listed and gone when it is described is left out, and the others are shown."""
+    cluster.deleted.add("bill")
+    assert [*listed(cluster)] == ["idle", "old"]
+
+
+def test_a_group_that_can_not_be_described_is_said(cluster):
+    """Its members are not known, and the reason is a remark; it stays in a list by topic, because it may read it."""
+    cluster.wrong["old"] = Refused("what member x holds is not known")
+    found = listed(cluster)["old"]
+    assert (found.state, found.members, found.lag, found.remarks) == (
+        "Empty",
+        None,
+        0,
+        ("what member x holds is not known",),
+    )
+    assert [*listed(cluster, "payments")] == ["bill", "idle", "old"]
+    cluster.wrong["old"] = ClusterUnavailable("the cluster did not answer")
+    with pytest.raises(ClusterUnavailable):
+        listed(cluster)
+
+
+def test_a_hidden_topic_is_said(cluster):
+    """The lag of the other topics is shown; who reads a hidden topic is not known, and is an error."""
+    cluster.deny(Resource(ResourceType.TOPIC, "payments"), Operation.DESCRIBE)
+    found = listed(cluster)["bill"]
+    assert (found.lag, found.topics) == (6, {"orders", "payments"})
+    assert found.remarks == ("User:ANONYMOUS lacks Describe on Topic payments",)
+    for look in (lambda: listed(cluster, "payments"), lambda: describe(cluster, ["bill"], FakeClock())):
+        with pytest.raises(NotAuthorized, match="lacks Describe on Topic"):
+            look()
+
+
+def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
+    """The log end offset is not known: the committed offset is shown, the lag is not."""
+    cluster.lose_leader("orders", 0)
+    cluster.commit("old", TopicPartition("gone", 3), 7)
+    found = listed(cluster)["old"]
+    assert [(row.topic, row.partition, row.offset, row.lag) for row in found.partitions] == [
+        ("gone", 3, 7, None),
+        ("orders", 0, 10, None),
+        ("orders", 1, 10, 0),
+    ]
+    assert found.remarks == (
+        "no log end offset for gone-3, orders-0: it has no leader, or does not exist",
+        "topic gone does not exist",
+    )
+    assert (found.lag, found.partitions_without_lag) == (0, 2)
+
+
+def test_a_pending_commit_is_not_waited_for_and_said(cluster, monkeypatch):
+    """A partition with a pending transactional commit has no lag in the list."""
+    committed = cluster.all_committed
+
+    def pending(group):
+        return {**committed(group), TopicPartition("orders", 0): None}
+
+    monkeypatch.setattr(cluster, "all_committed", pending)
+    found = listed(cluster)["old"]
+    assert (found.lag, found.remarks) == (0, ("a transactional commit is pending for orders-0",))
+    assert describe(cluster, ["old"], FakeClock())[0].remarks == ()
+
+
+def test_a_share_group_is_listed_without_members_and_offsets(cluster):
+    """A share group commits no offsets, and its members can't be read: neither is shown as none."""
+    cluster.join("shared", member(), group_type="share", protocol_type="share")
+    found = listed(cluster)["shared"]
+    assert (found.group_type, found.members, found.lag, found.partitions) == ("share", None, None, ())
+    assert found.remarks == (
+        "the members of a share group can't be read",
+        "a share group commits no offsets (KIP-932)",
+    )
+    assert "shared" not in cluster.asked
+    assert [*listed(cluster, "payments")] == ["bill", "idle", "shared"], "it may read the topic"
+    assert describe(cluster, ["shared"], FakeClock()) == (found,)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, cluster) -> Connected:
+    return Connected(tmp_path, monkeypatch, cluster)
+
+
+def test_the_list_ends_with_totals(cli):
+    """One line per group, sorted by name, and the totals in the last line; nothing on stderr."""
+    done = cli("list")
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()] == [
+        "GROUP",
+        "bill",
+        "idle",
+        "old",
+        "3 groups, 2 members, 3 topics, total lag 11, not known for 2 partitions",
+    ]
+    assert done.stderr == ""
+
+
+def test_an_empty_list_is_no_failure(cli):
+    """No group is an answer: the totals say so, and the document has no groups."""
+    assert cli("list", "--state", "Dead").stdout == "0 groups, 0 members, 0 topics, total lag -\n"
+    document = parsed(cli("list", "--state", "Dead", "--format", "json").stdout)
+    assert document == {"schema": "migrate-groups/list", "schema_version": 1, "groups": []}
+    cli.cluster.deleted |= {"bill", "idle", "old"}
+    assert cli("describe", "--all-groups").stdout == "no groups\n"
+
+
+def test_what_is_not_known_is_null_in_the_document(cli):
+    """The document has the numbers of the table, and null in place of ``-``; odd names do not break it."""
+    odd = 'größe "x" \u202e\n[b] :bank:'
+    cli.cluster.join(odd, member(subscription=["payments"]))
+    document = parsed(cli("list", "--topic", "payments", "--format", "json").stdout)
+    assert [(each["group"], each["lag"], each["members"]) for each in document["groups"]] == [
+        ("bill", None, 1),
+        (odd, None, 1),
+        ("idle", None, 1),
+    ]
+    shown = cli("list", "--topic", "payments").stdout
+    assert len(shown.splitlines()) == 5
+    assert 'größe "x" \\u202e\\n[b] :bank:  Stable' in shown
+
+
+def test_hidden_groups_and_topics_are_warned_of(cli):
+    """Kafka leaves out what a principal may not describe: a warning says that this may be so."""
+    for kind in (ResourceType.GROUP, ResourceType.TOPIC):
+        cli.cluster.deny(Resource(kind, "__consumer_offsets"), Operation.DESCRIBE)
+    who = "warning: User:ANONYMOUS may not describe every"
+    for command in (["list"], ["describe", "--all-groups"]):
+        said = cli(*command).stderr
+        assert f"{who} group: one that is hidden from it is left out here\n{who} topic: one that" in said
+
+
+def test_describe_shows_what_kafkas_tool_shows(cli):
+    """Kafka's columns, ``-`` for what is not known, then members without a partition, then the total lag."""
+    cli.cluster.join("bill", member(name="spare", subscription=["payments"]))
+    title, head, *lines, total = cli("describe", "bill").stdout.splitlines()
+    assert title == "group bill  Stable, classic, 2 members"
+    assert head.split() == [
+        *("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"),
+        *("CONSUMER-ID", "HOST", "CLIENT-ID"),
+    ]
+    assert [line.split() for line in lines] == [
+        ["bill", "orders", "0", "4", "10", "6", "-", "-", "-"],
+        ["bill", "orders", "1", "10", "10", "0", "-", "-", "-"],
+        ["bill", "payments", "0", "-", "10", "-", "m-id", "/10.0.0.1", "m"],
+        ["bill", "-", "-", "-", "-", "-", "spare-id", "/10.0.0.1", "spare"],
+    ]
+    assert total == "total lag 6 in 3 partitions; no committed offset for 1 partition"
+
+
+def test_a_log_start_above_the_committed_offset_is_shown(cli):
+    """Only then is there a column for it: the records in between are deleted."""
+    assert "LOG-START-OFFSET" not in cli("describe", "bill").stdout
+    cli.cluster.delete_records("orders", 0, 7)
+    lines = cli("describe", "bill").stdout.splitlines()
+    assert lines[1].endswith("CLIENT-ID  LOG-START-OFFSET")
+    assert [line.split()[-1] for line in lines[2:5]] == ["7", "0", "0"]
+
+
+def test_all_groups_are_described(cli):
+    """``--all-groups`` describes every group, and takes no names."""
+    shown = cli("describe", "--all-groups").stdout
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("group ")] == ["bill", "idle", "old"]
+    assert "--all-groups" in cli.fails("describe", "bill", "--all-groups", code=2)
+    document = parsed(cli("describe", "--all-groups", "--format", "json").stdout)
+    (bill, *_) = document["groups"]
+    assert (bill["members"][0]["member_id"], bill["lag"]) == ("m-id", 6)
+    assert bill["partitions"][2] == {
+        "topic": "payments",
+        "topic_id": "topic-id-2",
+        "partition": 0,
+        "committed_offset": None,
+        "leader_epoch": None,
+        "metadata": "",
+        "log_start_offset": 0,
+        "log_end_offset": 10,
+        "lag": None,
+        "oldest_unread_at": None,
+        "time_lag_seconds": None,
+        "member_ids": ["m-id"],
+    }
+
+
+def test_time_lag_is_in_the_table_and_the_document(cli):
+    """``--time-lag`` adds a column, and the timestamp of the oldest unread record; both only where it is known."""
+    cli.cluster.create_topic("late", 1)
+    cli.cluster.produce("late", 0, 30, timestamp=1_000_000_000_000)
+    cli.cluster.commit("old", TopicPartition("late", 0), 3)
+    assert "TIME-LAG" not in cli("describe", "old").stdout
+    lines = cli("describe", "old", "--time-lag").stdout.splitlines()
+    assert re.search(r"^old +late +0 +3 +30 +27 +- +- +- +\d+ d", lines[2])
+    document = parsed(cli("describe", "old", "--time-lag", "--format", "json").stdout)
+    late, orders, *_ = document["groups"][0]["partitions"]
+    assert (late["oldest_unread_at"], orders["oldest_unread_at"]) == ("2001-09-09T01:46:40Z", None)
+    assert late["time_lag_seconds"] > 10**8
+    assert orders["time_lag_seconds"] is None

@@ -1,0 +1,184 @@
+"""What a command says last: what to run next, and what a failure means for the cluster and the applications."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.migration import carry_out
+from migrate_groups.migration.hand_over import cut_over
+from migrate_groups.model.groups import Member
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+
+MEMBER = Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t"))
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def last(cli: Connected, *command: str, code: int = 0) -> str:
+    """Run a command, and return the last line of its stderr."""
+    return cli(*command, code=code).stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("migrate", "split.toml", "--dry-run"), "the same command without --dry-run"),
+        (
+            ("migrate", "split.toml", "--dry-run", "--plan-out", "my plan.json"),
+            "the same command with --approved 'my plan.json', and without --dry-run",
+        ),
+        (("apply", "split.csv", "--dry-run"), "the same command without --dry-run"),
+        (("apply", "split.csv", "--dry-run", "--plan-out", "plan.json"), "migrate-groups apply plan.json"),
+        (("verify", "old", "--settle", "0s"), "migrate-groups snapshot old -o before.parquet"),
+    ],
+)
+def test_a_command_that_writes_nothing_says_the_next_one(cli, command, said):
+    """The last line is the next command."""
+    assert last(cli, *command) == f"next: {said}"
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
+def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
+    """The last line of each dry run is how to do it."""
+    cli(*APPLY)
+    assert last(cli, command, "receipt.json", "--dry-run") == "next: the same command without --dry-run"
+
+
+def test_split_says_the_next_command_unless_it_prints_the_table(cli):
+    """With a file, the next command is a dry run of its `apply`; a pipe has its next command already."""
+    cli("snapshot", "old", "-o", "old.csv")
+    assert last(cli, "split", "old.csv", "--to", "new=t", "-o", "a b.csv") == (
+        "next: migrate-groups apply 'a b.csv' --dry-run"
+    )
+    assert "next" not in cli("split", "old.csv", "--to", "new=t", "-o", "-").stderr
+
+
+def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
+    """The offsets of a running group can't be applied, so the next step is the stop and a new snapshot."""
+    cli.cluster.join("old", MEMBER)
+    assert last(cli, "apply", "split.csv", "--dry-run") == (
+        "next: stop the old applications, then migrate-groups verify old --wait 5m, and apply a new snapshot"
+    )
+
+
+def test_apply_says_the_proof_and_the_way_back(cli):
+    """After a hand-over, `apply` says how to prove it and how to undo it; after a replay, how to watch it."""
+    said = cli(*APPLY).stderr
+    proof = "migrate-groups snapshot new -o after.parquet; migrate-groups reconcile split.csv after.parquet"
+    assert f"next: {proof}\n" in said
+    assert said.endswith("rollback receipt.json (before the new groups commit), hand-back (after)\n")
+    cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
+    said = cli("apply", "replay.csv", "--to-group", "replay", "--yes", "--guard", "0s", "--settle", "0s").stderr
+    assert said.endswith("next: start the applications, then migrate-groups watch replay\n")
+
+
+def test_exit_10_is_said(cli):
+    """The exit code of a dry run that found something to write is no error, and is named."""
+    assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (
+        "exit 10: there are offsets to write"
+    )
+
+
+def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
+    """If nothing was written after people were told to stop applications, the last line says what these may do."""
+    cli.cluster.join("old", MEMBER)
+    assert last(cli, *MIGRATE, "--wait", "0s", code=3) == (
+        "exit 3: nothing was written to the cluster; the old applications may go on, or start again"
+    )
+
+
+def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
+    """If the error says that nothing was written, the last line has only the rest."""
+    monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", lambda _: cli.cluster.commit("new", PARTITION, 9))
+    *_, error, meaning = cli(*MIGRATE, code=3).stderr.splitlines()
+    assert error.endswith("nothing was written")
+    assert meaning == "exit 3: the old applications may go on, or start again"
+
+
+def test_a_refusal_before_the_question_is_one_line(cli):
+    """Before anybody was told to stop anything, the error says all."""
+    cli.cluster.commit("new", PARTITION, 9)
+    assert last(cli, *MIGRATE, code=3).startswith("error: existing offsets")
+    assert last(cli, "migrate", "split.toml", "--dry-run", code=3).startswith("error: existing offsets")
+
+
+def test_after_an_earlier_run_the_old_applications_are_not_sent_on(cli):
+    """A resumed run may have target groups that start any moment, so nothing says that the old ones may go on."""
+    cli(*MIGRATE)
+    cli.cluster.join("old", MEMBER)
+    assert last(cli, *MIGRATE, "--wait", "0s", code=3) == "exit 3: nothing was written to the cluster"
+
+
+def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
+    """After the write has begun, the last line names the receipt."""
+
+    def unavailable(*_):
+        raise ClusterUnavailable("the broker did not answer")
+
+    monkeypatch.setattr(carry_out, "guard", unavailable)
+    assert last(cli, *APPLY, code=5) == (
+        "exit 5: all offsets are written and confirmed; "
+        "receipt.json lists what was written: run the same command again to resume"
+    )
+
+
+def test_exit_4_says_what_to_do_in_its_error(cli, monkeypatch):
+    """The error of a write that is not whole says what to do, and is the last line."""
+    monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
+    assert last(cli, *MIGRATE, code=4).startswith("error: group 'old' is back; stop it")
+
+
+def test_a_group_that_has_stopped_takes_no_line(cli):
+    """Once nothing runs any more, the wait prints no empty line."""
+    assert "\n\n" not in cli(*MIGRATE).stderr
+
+
+def test_a_table_on_stdout_is_said_to_be_there(cli):
+    """With ``-o -`` the message names stdout."""
+    assert cli("snapshot", "old", "-o", "-").stderr == "1 partition of old written to stdout\n"
+
+
+def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
+    """Each `--to-group` has a receipt of its own, so the error lists the receipts beside the file."""
+    assert "pass the receipt of its write (there is none beside it)" in cli.fails("rollback", "split.csv", code=2)
+    for group in ("a", "b"):
+        cli("apply", "split.csv", "--to-group", group, *APPLY[2:7])
+    assert "its write, split.csv.a.receipt.json or split.csv.b.receipt.json, or the run directory" in (
+        cli.fails("rollback", "split.csv", "--yes", code=2)
+    )
+
+
+def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
+    """Offsets without a source group can't be handed back: rollback names delete-group, and hand-back says why."""
+    cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
+    now = ("--yes", "--guard", "1ms", "--settle", "0s")
+    cli("apply", "replay.csv", "--to-group", "replay", *now)
+    receipt = "replay.csv.replay.receipt.json"
+    cli.cluster.commit("replay", PARTITION, 3)
+    error = cli.fails("rollback", receipt, "--yes", code=3)
+    assert "migrate-groups delete-group replay, or set other offsets with rewind and apply" in error
+    assert "hand-back" not in error
+    assert "no old group handed over to replay" in cli.fails("hand-back", receipt, "--yes", code=3)
+
+
+def test_a_replay_names_no_old_applications(cli):
+    """Without a source group no group is old or new, and nothing is watched after a rollback."""
+    cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
+    done = cli("apply", "replay.csv", "--to-group", "replay", "--yes", "--guard", "1ms", "--settle", "0s")
+    assert "written and read back: START THE APPLICATIONS NOW\n" in done.stderr
+    done = cli("rollback", "replay.csv.replay.receipt.json", "--yes")
+    assert "processed twice" not in done.stderr
+    assert "written and read back\n" in done.stderr
+    assert "no source group: nothing to check" in done.stdout
+    assert cli.offset("replay") is None
+
+
+def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
+    """Both demands are in one error, because stdin is neither a file nor a terminal."""
+    text = (cli.folder / "split.csv").read_text()
+    error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
+    assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error

@@ -1,0 +1,217 @@
+"""``migrate --on-start``: when the command runs, what it gets, and what its failure means."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cli import on_start
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.migration import carry_out
+from migrate_groups.model.groups import Member
+from tests.support.broker_world import until
+from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
+from tests.support.processes import gone
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def program(folder: Path, *lines: str) -> str:
+    """Return an executable script that adds a line to the file ``runs``, and then does what ``lines`` say."""
+    path = folder / "start it"
+    path.write_text("\n".join(["#!/bin/sh", "echo run >> runs", *lines, ""]))
+    path.chmod(0o755)
+    return f"'{path}'"
+
+
+def runs(cli: Connected) -> int:
+    """Return how often the script has run."""
+    path = cli.folder / "runs"
+    return path.read_text().count("run") if path.exists() else 0
+
+
+def outcomes(cli: Connected) -> set[str]:
+    entries = json.loads((cli.folder / "split.toml.run" / "receipt.json").read_text())["entries"]
+    return {entry["outcome"] for entry in entries}
+
+
+def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
+    """It runs after the read back, with empty stdin, and its output goes to stderr, because stdout is data."""
+    command = program(cli.folder, "cat", "echo said", "echo complained >&2", 'echo "$@" > arguments')
+    done = cli(*MIGRATE, "--on-start", f"{command} 'a  b' $HOME;", stdin="not for it")
+    assert (runs(cli), cli.offset("new")) == (1, 5)
+    assert "written and read back; starting the new groups: " in done.stderr
+    assert "START THE NEW GROUPS NOW" not in done.stderr
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "said\ncomplained\n")
+    assert (cli.folder / "arguments").read_text() == "a  b $HOME;\n"
+
+
+def test_it_gets_the_run_directory_and_no_credentials(cli):
+    """Its environment has the absolute run directory, none of our other variables, and all that is not ours."""
+    cli.environment |= {"MIGRATE_GROUPS_PROPERTIES": "ssl.key.password=secret", "MIGRATE_GROUPS_TIMEOUT": "9s"}
+    cli.environment["OTHER"] = "kept"
+    cli(*MIGRATE, "--on-start", program(cli.folder, "env > environment"))
+    given = dict(line.split("=", 1) for line in (cli.folder / "environment").read_text().splitlines() if "=" in line)
+    ours = {name: value for name, value in given.items() if name.startswith("MIGRATE_GROUPS_")}
+    assert ours == {"MIGRATE_GROUPS_RUN_DIR": str(cli.folder / "split.toml.run")}
+    assert (given["OTHER"], given["PATH"]) == ("kept", os.environ["PATH"])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("'open", "No closing quotation"),
+        ("", "--on-start is empty"),
+        ("  ", "--on-start is empty"),
+        ("no-such-program --now", "program 'no-such-program' is not found"),
+        ("./split.toml", "program './split.toml' is not found, or may not be run"),
+    ],
+)
+@pytest.mark.parametrize("option", [[], ["--dry-run"]], ids=["write", "dry-run"])
+def test_a_command_that_can_not_run_is_exit_2_before_anything_waits(cli, command, said, option):
+    """A command that can't be split, or whose program is not found, ends the run before the cluster is asked."""
+    assert said in cli.fails(*MIGRATE, *option, "--on-start", command, code=2)
+    assert not (cli.folder / "split.toml.run").exists()
+
+
+def test_a_dry_run_says_the_command_and_does_not_run_it(cli):
+    """A dry run never runs the command."""
+    done = cli(*MIGRATE, "--dry-run", "--on-start", f"{program(cli.folder)} --token=s3cret")
+    assert "not run in a dry run: --on-start " in done.stderr
+    assert "s3cret" not in done.stderr
+    assert runs(cli) == 0
+
+
+def test_a_hand_over_that_is_refused_runs_nothing(cli):
+    """If nothing is written, because the group does not stop or a check refuses, the command does not run."""
+    command = program(cli.folder)
+    cli.cluster.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t")))
+    cli.fails(*MIGRATE, "--wait", "0s", "--on-start", command, code=3)
+    cli.cluster.leave("old", "m")
+    cli.cluster.commit("new", PARTITION, 9)
+    cli.fails(*MIGRATE, "--on-start", command, code=3)
+    assert runs(cli) == 0
+
+
+def test_a_re_run_starts_groups_that_have_not_started(cli):
+    """A re-run that finds all in place runs the command again; once a new group has started, it does not."""
+    command = program(cli.folder)
+    cli(*MIGRATE)
+    cli(*MIGRATE, "--on-start", command)
+    assert runs(cli) == 1
+    cli.cluster.commit("new", PARTITION, 7)
+    assert "and started since" in cli(*MIGRATE, "--on-start", command).stderr
+    assert runs(cli) == 1
+
+
+def test_the_guard_runs_meanwhile(cli, monkeypatch):
+    """The guard does not wait for the command: here the command ends only once the guard has begun."""
+    fifo = cli.folder / "fifo"
+    os.mkfifo(fifo)
+
+    def guard(reader, execution, *_):
+        fifo.write_text("guarded\n")
+        return execution
+
+    monkeypatch.setattr(carry_out, "guard", guard)
+    cli(*MIGRATE, "--on-start", program(cli.folder, "cat fifo > seen"))
+    assert (cli.folder / "seen").read_text() == "guarded\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["exit 3"], "ended with exit code 3"),
+        (["kill -9 $$"], "was killed by signal 9 (Killed)"),
+    ],
+)
+def test_a_command_that_fails_is_exit_4(cli, lines, said):
+    """Its failure is one line that also says that the offsets are in place; the receipt says confirmed."""
+    error = cli.fails(*MIGRATE, "--on-start", f"{program(cli.folder, *lines)} --token=s3cret", code=4)
+    assert "s3cret" not in error
+    assert f"{said}; the offsets are written and confirmed: see which new applications run, and start" in error
+    assert (cli.offset("new"), outcomes(cli)) == (5, {"confirmed"})
+    cli(*MIGRATE, "--on-start", program(cli.folder))
+    assert runs(cli) == 2
+
+
+def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
+    """If the cluster can't be watched after the start, the failure of the command is a line before the error."""
+
+    def unavailable(*_):
+        raise ClusterUnavailable("the broker did not answer")
+
+    monkeypatch.setattr(carry_out, "guard", unavailable)
+    status, _, said = cli.outcome(*MIGRATE, "--on-start", program(cli.folder, "exit 3"))
+    assert status == 5
+    assert "ended with exit code 3\nerror: the broker did not answer" in said
+
+
+def test_a_command_that_can_not_be_started_is_exit_4(cli):
+    """A program that the system can't run is said at once, because a person must start the applications now."""
+    (cli.folder / "script").write_bytes(b"\x7fELF broken")
+    (cli.folder / "script").chmod(0o755)
+    status, _, said = cli.outcome(*MIGRATE, "--on-start", "./script")
+    assert status == 4
+    assert "./script could not be started: Exec format error: START THE NEW GROUPS NOW, by hand" in said
+    assert "error: --on-start: ./script could not be started: Exec format error; the offsets are written" in said
+    assert (cli.offset("new"), outcomes(cli)) == (5, {"confirmed"})
+
+
+def test_a_command_that_does_not_end_is_exit_4_and_left_running(cli, monkeypatch):
+    """A command that still runs some time after the guard may be the application itself, so it is not killed."""
+    monkeypatch.setattr(on_start, "SECONDS_AFTER_GUARD", 0.05)
+    status, _, said = cli.outcome(*MIGRATE, "--on-start", program(cli.folder, "echo $$ > pid", "exec sleep 600"))
+    pid = int(said.rpartition("left running as process ")[2].partition(";")[0])
+    try:
+        assert status == 4
+        assert said.endswith("see which new applications run, and start the others by hand\n")
+        assert not gone(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: gone(pid))
+
+
+def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkeypatch):
+    """If the old group still consumes as well, one line says both."""
+    monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
+    error = cli.fails(*MIGRATE, "--on-start", program(cli.folder, "exit 3"), code=4)
+    assert "group 'old' is back; stop it" in error
+    assert error.endswith("ended with exit code 3")
+
+
+def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monkeypatch):
+    """Ctrl-C while the command is awaited says that the offsets are written, and that the command may still run."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(on_start.OnStart, "wait", interrupt)
+    said = cli(*MIGRATE, "--on-start", program(cli.folder), code=130).stderr
+    assert (
+        "interrupted; all offsets are written and confirmed; --on-start may still be running; "
+        "split.toml.run/receipt.json lists"
+    ) in said
+
+
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ('on_start = "x"\n' + SPEC, "the file"),
+        (SPEC + 'on_start = "x"\n', "[options]"),
+        (SPEC.replace("[options]", 'on_start = "x"\n[options]'), "[[target]]"),
+    ],
+)
+def test_a_spec_can_not_run_a_command(cli, spec, where):
+    """A spec with on_start is refused, because whoever may edit it could run programs where migrate runs."""
+    (cli.folder / "split.toml").write_text(spec)
+    error = cli.fails(*MIGRATE, code=2)
+    assert f"on_start in {where}: a spec can't run a command; pass --on-start to migrate" in error

@@ -1,0 +1,172 @@
+"""Lost stdout and stderr: they never change what a command does, and the exit code reports the loss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOWrapper
+
+import pytest
+
+from migrate_groups.cli import app
+from migrate_groups.cli.console import show
+from migrate_groups.cli.streams import Outlet, open_streams
+from migrate_groups.migration import carry_out
+from migrate_groups.migration.guard import guard
+from tests.support.cli import Cli
+from tests.support.connected import APPLY, MIGRATE, Connected
+
+FULL = "stdout could not be written: No space left on device\n"
+DRY = ("apply", "split.csv", "--dry-run", "--settle", "0s")
+FILES = {"spec.toml", "plan.json", "offsets.csv", "receipt.json", "before.parquet", "split.parquet", "after.parquet"}
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def outlet(number: int) -> TextIOWrapper:
+    return TextIOWrapper(Outlet(number, "w", closefd=False), "utf-8", line_buffering=True)
+
+
+@contextmanager
+def pipe_without_a_reader():
+    """Yield the write end of a pipe whose read end is closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
+@pytest.fixture
+def without_output(monkeypatch):
+    """Connect stdout and stderr of commands in this process to a pipe without a reader."""
+
+    def main():
+        with pipe_without_a_reader() as number, redirect_stdout(outlet(number)), redirect_stderr(outlet(number)):
+            app.main()
+
+    monkeypatch.setattr("tests.support.cli.main", main)
+
+
+def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monkeypatch):
+    """Without stdout and stderr, the write is finished, all files are kept, the guard runs, and the exit code is 0."""
+    watched = []
+
+    def watch(*arguments):
+        watched.append(True)
+        return guard(*arguments)
+
+    monkeypatch.setattr(carry_out, "guard", watch)
+    cli(*MIGRATE)
+    assert cli.offset("new") == 5
+    assert watched
+    assert {path.name for path in (cli.folder / "split.toml.run").iterdir()} >= FILES
+
+
+@pytest.mark.usefixtures("without_output")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (APPLY, 0),
+        (DRY, 1),
+        ((*DRY, "--detailed-exitcode"), 1),
+        ((*DRY, "--format", "json"), 1),
+        (("apply", "none.csv", "--yes"), 2),
+        (("delete-group", "old", "--yes"), 0),
+        (("delete-group", "none", "--yes"), 3),
+        (("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes"), 0),
+        (("delete-offsets", "--group", "old", "--topic", "t", "--dry-run"), 1),
+        (("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes"), 0),
+    ],
+)
+def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):
+    """The exit code of a write or a failure stays; a command whose only result is its lost output is exit 1."""
+    cli(*command, code=code)
+
+
+def test_a_write_whose_output_was_lost_is_exit_0_with_a_warning(cli, monkeypatch):
+    """A write whose output was lost is exit 0 with a warning, because the write is done."""
+
+    def main():
+        with open("/dev/full", "wb", buffering=0) as full, redirect_stdout(outlet(full.fileno())):  # noqa: PTH123
+            app.main()
+
+    monkeypatch.setattr("tests.support.cli.main", main)
+    assert cli(*APPLY).stderr.endswith(f"warning: {FULL}")
+    assert cli.offset("new") == 5
+
+
+def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, str, str]:
+    """Run a shell command line in which ``$M`` is the program; return exit code, stdout and stderr."""
+    environ = cli.environment | {"M": f"{sys.executable} -m migrate_groups"} | environment
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=cli.folder, env=environ, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("$M --help >/dev/full", 1, f"error: {FULL}"),
+        ("$M filter split.csv -o - >/dev/full", 1, f"error: {FULL}"),
+        ("$M --version >&-", 1, "error: stdout could not be written: Bad file descriptor\n"),
+        ("$M --version 2>&-", 0, ""),
+        ("$M export none.csv -o - 2>&-", 2, ""),
+        ("$M --none 2>&-", 2, ""),
+        ("$M apply split.csv <&-", 2, "error: stdin is not a terminal: pass --yes to write, or --dry-run to look\n"),
+    ],
+)
+def test_a_full_or_closed_stream_is_one_line_on_stderr(cli, command, code, said):
+    """A full or closed stream is one line on stderr, if it is open, with no traceback and the documented exit code."""
+    found, _, err = through_a_shell(cli, command)
+    assert (found, err.removeprefix("1 partition of 1 kept\n")) == (code, said)
+
+
+def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
+    """A reader that closes the pipe causes no message, as usual in a pipe, but exit 1: not all was written."""
+    with pipe_without_a_reader() as writer:
+        done = subprocess.run(
+            [sys.executable, "-m", "migrate_groups", "--help"],
+            env=cli.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_characters_that_stdout_cannot_encode_are_escaped(monkeypatch, tmp_path):
+    """A character that an ASCII stdout cannot encode is escaped, and is no traceback."""
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # so that the test's end restores it
+    with (tmp_path / "out").open("w", encoding="ascii") as file:
+        for name in ("stdout", "__stdout__"):
+            monkeypatch.setattr(sys, name, file)
+        open_streams()
+        show("größe")
+    assert (tmp_path / "out").read_text() == "gr\\xf6\\xdfe\n"
+
+
+def test_a_slow_reader_of_a_non_blocking_pipe_gets_everything():
+    """`Outlet` waits until a non-blocking pipe has room, and writes everything."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    many, read = b"x" * 1_000_000, []
+
+    def read_all():
+        with os.fdopen(reader, "rb") as stream:
+            read.append(stream.read())
+
+    thread = threading.Thread(target=read_all)
+    with os.fdopen(writer, "wb", buffering=0), Outlet(writer, "w", closefd=False) as stream:
+        thread.start()
+        assert stream.write(many) == len(many)
+    thread.join()
+    assert read == [many]

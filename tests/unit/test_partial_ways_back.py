@@ -1,0 +1,170 @@
+"""Ways back that are partly done, refused or deleted: cases that a mutation run found untested."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.rollback import plan_rollback
+from migrate_groups.migration.write import write
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change, Plan, Verdict
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.snapshots.regroup import name_groups
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+FIRST, SECOND, ADDED = (TopicPartition("t", number) for number in range(3))
+NOW = FakeClock().now()
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    """Group ``old`` has committed 4 and 6 of ten records in ``t``, and 1 in another topic."""
+    made = InMemoryCluster()
+    made.create_topic("t", 2)
+    made.create_topic("other", 1)
+    for partition, offset in ((FIRST, 4), (SECOND, 6), (TopicPartition("other", 0), 1)):
+        made.produce(partition.topic, partition.partition, 10)
+        made.commit("old", partition, offset)
+    return made
+
+
+def handed_over(made: InMemoryCluster) -> Receipt:
+    """Hand topic ``t`` over to ``new``, and return the receipt."""
+    taken = take_snapshot(made, ["old"], FakeClock()).keep({"topic": ["t"]})
+    plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
+    return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
+
+
+def check(plan: Plan, name: str) -> Verdict:
+    (verdict,) = (each.verdict for each in plan.checks if each.name == name)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "verdict"),
+    [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
+)
+def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict):
+    """An offset outside the log is not restored, because a consumer would apply auto.offset.reset there: refused."""
+    receipt = handed_over(cluster)
+    cluster.delete_offsets("old", [FIRST])
+    cluster.delete_records("t", 0, start)
+    if end < 10:
+        cluster.elect("t", 0, end)
+    plan = plan_rollback(cluster, receipt)
+    assert check(plan, "in range") is verdict
+    restored = [change for change in plan.changes if change.group == "old"]
+    assert [(change.topic_partition, change.after and change.after.offset) for change in restored] == [(FIRST, 4)]
+
+
+def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
+    """An entry refused before its request has no write of its own; one refused after it has, and has it once."""
+    after = CommittedOffset(offset=5)
+    change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
+    entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
+    assert entry.refused("no").own == ()
+    assert entry.refused("no", sent=True).own == (after,)
+    assert entry.refused("no", sent=True).refused("no", sent=True).own == (after,)
+
+
+def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
+    """A hand-over with an unknown outcome is undetermined, and the command to run again is named."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
+    with pytest.raises(Undetermined, match="new t-1: migrate or apply has not finished"):
+        Receipt((unanswered,)).to_judge()
+
+
+def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
+    """A partition that the broker refused is judged, too, because it was meant to be handed over."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
+    judged = Receipt((refused,)).to_judge()
+    assert [entry.outcome for entry in judged.entries] == [Outcome.CONFIRMED, Outcome.REFUSED]
+
+
+def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
+    """A hand-back omits partitions handed back already, and those refused at the hand-over."""
+    (execution,) = handed_over(cluster).executions
+    first, second = execution.entries
+    with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
+    rows, _ = hand_back(cluster, with_refused, FakeClock())
+    assert [row.topic_partition for row in rows.rows()] == [FIRST]
+    receipt = handed_over(cluster)
+    for partition, offset in ((FIRST, 5), (SECOND, 8)):
+        cluster.commit("new", partition, offset)
+    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    begun = receipt.begun(Verb.HAND_BACK, plan, NOW)
+    one, other = begun.entries
+    half = replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other))
+    rows, options = hand_back(cluster, receipt.with_execution(half), FakeClock())
+    assert [row.topic_partition for row in rows.rows()] == [SECOND]
+    assert (options.on_existing, options.uncommitted, options.restore) == ("forward", "leave", False)
+
+
+def test_a_partition_that_was_added_later_is_handed_back(cluster):
+    """A partition added since is handed back if the target has committed on it, and is recorded as handed back."""
+    receipt = handed_over(cluster)
+    cluster.add_partitions("t", 3)
+    cluster.produce(ADDED.topic, ADDED.partition, 5)
+    cluster.commit("new", ADDED, 2)
+    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
+    assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
+    lane = receipt.with_execution(done).lanes["new", "t", 2]
+    assert (lane.state, lane.sources, lane.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
+    assert (lane.entry.change.source_group, lane.entry.change.group) == ("old", "new")
+    assert lane.entry.outcome is Outcome.UNCHANGED
+
+
+def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
+    """A resumed rollback keeps the confirmed entries, and writes the others."""
+    receipt = handed_over(cluster)
+    begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
+    one, other = begun.entries
+    cluster.delete_offsets("new", [FIRST])
+    half = receipt.with_execution(replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other)))
+    again = half.begun(Verb.ROLLBACK, plan_rollback(cluster, half), NOW)
+    assert [(entry.change.topic_partition, entry.outcome) for entry in again.entries] == [
+        (FIRST, Outcome.CONFIRMED),
+        (SECOND, Outcome.NOT_ATTEMPTED),
+    ]
+    assert again.number == begun.number
+
+
+@pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
+def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster, topic, verdict):
+    """A source group member on a topic refuses the deletion of its offsets; one on another topic does not."""
+    receipt = handed_over(cluster)
+    partition = TopicPartition(topic, 0)
+    held, subscribed = frozenset({partition}), frozenset({topic})
+    cluster.join("old", Member(member_id="m", client_id="m", host="/h", assignment=held, subscription=subscribed))
+    plan = delete_source_offsets(cluster, receipt)
+    assert check(plan, "stopped") is verdict
+    assert {(change.group, change.after, change.source_group) for change in plan.changes} == {("old", None, None)}
+    assert [change.before and change.before.offset for change in plan.changes] == [4, 6]
+
+
+def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
+    """Hand-back and delete-offsets of a run that wrote nothing are refused, and the error says so."""
+    (execution,) = handed_over(cluster).executions
+    refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
+    with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
+        hand_back(cluster, refused, FakeClock())
+    with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):
+        delete_source_offsets(cluster, refused)

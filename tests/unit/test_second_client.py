@@ -1,0 +1,80 @@
+"""The second client's process: it is replaced once, and its answer never counts for another question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka import second_client
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.model.partitions import TopicPartition
+
+
+class Child:
+    """A child process with answers from a script that all children share; None is no answer."""
+
+    script: list[object]
+    asked: list[str]
+    ended: list[Child]
+
+    def answer(self, question, timeout):
+        self.asked.append(msgspec.json.decode(question)["verb"])
+        return self.script.pop(0)
+
+    def end(self):
+        self.ended.append(self)
+
+
+@pytest.fixture
+def children(monkeypatch):
+    """The class of the children, with an empty script."""
+    Child.script, Child.asked, Child.ended = [], [], []
+    monkeypatch.setattr(second_client, "_Child", Child)
+    return Child
+
+
+ASKED = [TopicPartition("t", 0)]
+CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
+
+
+def test_a_child_without_an_answer_is_replaced_once(children):
+    """A child without an answer is ended; a new one gets the question as ``committed_alone``."""
+    children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
+    found = second_client.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
+    assert found is not None
+    assert found.offset == 7
+    assert len(children.ended) == 1
+    assert children.asked == ["committed", "committed_alone"]
+
+
+def test_a_second_child_without_an_answer_is_ended(children):
+    """A second silent child is ended, too, so that the next question does not get its late answer."""
+    children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
+    asked = second_client.SecondClient(CONFIG)
+    with pytest.raises(ClusterUnavailable, match="died or hung twice"):
+        asked.committed("a", ASKED)
+    assert len(children.ended) == 2
+    found = asked.committed("b", ASKED)[ASKED[0]]
+    assert found is not None
+    assert found.offset == 9
+
+
+def test_an_error_of_the_child_is_raised_with_its_text(children):
+    """An error from librdkafka is raised with its text."""
+    children.script[:] = [{"error": "no such luck"}]
+    with pytest.raises(ClusterUnavailable, match="no such luck"):
+        second_client.SecondClient(CONFIG).committed("g", ASKED)
+
+
+def test_an_error_of_one_group_does_not_affect_the_others(children):
+    """Each group gets its own answer or its own error."""
+    children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
+    found = second_client.SecondClient(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
+    assert "broken pipe" in str(found["a"])
+    assert isinstance(found["b"], Mapping)
+    of_b = found["b"][ASKED[0]]
+    assert of_b is not None
+    assert of_b.offset == 9

@@ -1,0 +1,46 @@
+"""``split`` warns that the options of a spec are not in the table that it writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from tests.support.cli import CliHere
+from tests.support.rows import row
+
+SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", None),
+        ('settle = "10s"', None),
+        (
+            'settle = "1m30s"\nguard = "250ms"\non_existing = "forward"\nany_kind = true',
+            "pass --on-existing forward --settle 90s --guard 0.25s --any-kind to apply",
+        ),
+        ('settle = "0s"\nguard = "20d"', "pass --settle 0s --guard 1728000s to apply"),
+        (
+            'out_of_range = "earliest"\nvanished = "restore"\nuncommitted = "leave"',
+            "pass --uncommitted leave --out-of-range earliest --vanished restore to apply",
+        ),
+        ('uncommitted = "latest"', 'uncommitted = "latest" is for migrate alone'),
+        (
+            'uncommitted = "latest"\nguard = "1s"',
+            'pass --guard 1s to apply; uncommitted = "latest" is for migrate alone',
+        ),
+    ],
+)
+def test_split_names_the_flags_to_pass_to_apply(tmp_path, options, said):
+    """One line on stderr has the flags that differ from the defaults of `apply`, and `apply` accepts them."""
+    tables.save(SnapshotTable.of_rows([row()]), tmp_path / "s.csv")
+    (tmp_path / "split.toml").write_text(SPEC + options)
+    cli = CliHere(tmp_path, "localhost:1")
+    lines = cli("split", "s.csv", "--spec", "split.toml", "-o", "split.csv").stderr.splitlines()
+    found = [line for line in lines if "not in the table" in line]
+    assert found == ([f"the options of split.toml are not in the table: {said}"] if said else [])
+    if said and said.startswith("pass "):
+        flags = said.removeprefix("pass ").partition(" to apply")[0].split()
+        assert "Connection refused" in cli.fails("apply", "split.csv", "--dry-run", *flags, code=5)

@@ -1,0 +1,154 @@
+"""``--verbose``: one line for each request to the cluster, and nothing is worked out for the log without it."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+import typer.main
+from kafka.future import Future
+from kafka.net.manager import KafkaConnectionManager
+from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from migrate_groups.api import clients
+from migrate_groups.cli.registry import command_line
+from migrate_groups.cli.verbose import shown_logs
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.kafka import private, request_log, second_client
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.log import list_offsets
+from migrate_groups.model.partitions import TopicPartition
+
+CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
+GROUP = OffsetFetchRequest.OffsetFetchRequestGroup
+TOPIC = OffsetFetchRequest.OffsetFetchRequestTopic
+THREE = {TopicPartition("t", number): 0 for number in range(3)}
+
+
+def fetched(group, partitions):
+    return GROUP(group_id=group, topics=[GROUP.OffsetFetchRequestTopics(name="t", partition_indexes=partitions)])
+
+
+@pytest.mark.parametrize(
+    ("request_", "node", "said"),
+    [
+        (OffsetFetchRequest(groups=[fetched("a", [0, 1])]), 1, "OffsetFetch a: 2 partitions from broker 1"),
+        (OffsetFetchRequest(groups=[GROUP(group_id="a", topics=None)]), 1, "OffsetFetch a from broker 1"),
+        (OffsetFetchRequest(groups=[fetched(f"g{each}", [0]) for each in range(9)]), 1,
+         "OffsetFetch g0, g1, g2 and 6 more: 9 partitions from broker 1"),
+        (OffsetFetchRequest(group_id="a", topics=[TOPIC(name="t", partition_indexes=[0])]), "coordinator-2",
+         "OffsetFetch a: 1 partition from broker 2"),
+        (DescribeGroupsRequest(groups=["b", "a"]), "1-4", "DescribeGroups a, b from broker 1"),
+        (DeleteGroupsRequest(groups_names=["a"]), 1, "DeleteGroups a to broker 1"),
+        (MetadataRequest(topics=None), "bootstrap-0", "Metadata from a bootstrap server"),
+        (MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")]), None,
+         "Metadata: 1 topic from no broker"),
+        (list_offsets(THREE, dict.fromkeys(THREE, (1, 0))), 1, "ListOffsets: 3 partitions from broker 1"),
+    ],
+)  # fmt: skip
+def test_a_request_is_described(request_, node, said):
+    """A line has the request's name, its groups, the number of its partitions or topics, and the broker."""
+    assert request_log.described(request_, node) == said
+
+
+@pytest.fixture
+def manager(monkeypatch):
+    """A connection manager whose requests stay unanswered until a test answers them."""
+    sent = Future()
+    monkeypatch.setattr(KafkaConnectionManager, "send", lambda *_: sent)
+    monkeypatch.setattr(private, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(request_log, "time", SimpleNamespace(monotonic=lambda: 100.25))
+    return object.__new__(private._Manager), sent
+
+
+def test_a_request_is_logged_when_it_is_answered(manager, capsys):
+    """With ``-v`` the line comes with the answer; a group's name can't break it."""
+    asking, sent = manager
+    with shown_logs(1):
+        asking.send(DescribeGroupsRequest(groups=["two\nlines"]), 1)
+        assert capsys.readouterr().err == ""
+        sent.success(None)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "  0.250 s  DescribeGroups two\\nlines from broker 1\n"
+
+
+def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
+    """A request without an answer is a line, too, with the reason."""
+    asking, sent = manager
+    with shown_logs(1):
+        asking.send(DescribeGroupsRequest(groups=["a"]), 1)
+        sent.failure(OSError("connection reset"))
+    assert capsys.readouterr().err == "  0.250 s  DescribeGroups a from broker 1: failed: connection reset\n"
+
+
+@pytest.mark.parametrize("kafka_level", [logging.DEBUG, logging.CRITICAL])
+def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, kafka_level):
+    """Without ``--verbose`` the log costs nothing: no request is looked at, whatever kafka-python logs."""
+    asking, sent = manager
+    monkeypatch.setattr(logging.getLogger("kafka"), "level", kafka_level)
+    monkeypatch.setattr(request_log, "described", None)
+    with shown_logs(0):
+        assert asking.send(DescribeGroupsRequest(groups=["a"]), 1) is sent
+        with request_log.logged(lambda: pytest.fail("worked out for nobody")):
+            sent.success(None)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_handlers_and_levels_are_those_of_before():
+    """After a command the loggers are as before: only the command line attaches handlers."""
+    loggers = [logging.getLogger(name) for name in ("migrate_groups", "kafka")]
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
+    with shown_logs(2):
+        assert [logger.level for logger in loggers] == [logging.DEBUG, logging.INFO]
+    assert [(logger.level, [*logger.handlers]) for logger in loggers] == before
+
+
+def test_a_level_that_the_caller_has_set_stays(monkeypatch):
+    """A program that has set the level of kafka-python's logger keeps it; else kafka-python logs next to nothing."""
+    logger = logging.getLogger("kafka")
+    for level, kept in ((logging.INFO, logging.INFO), (logging.NOTSET, logging.CRITICAL)):
+        monkeypatch.setattr(logger, "level", level)
+        clients._quiet_clients()
+        assert logger.level == kept
+
+
+class Child:
+    """A child process that answers no question."""
+
+    def answer(self, question, timeout):
+        return None
+
+    def end(self):
+        """Do nothing."""
+
+
+def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
+    """A question to the second client is a line, also if its process died."""
+    monkeypatch.setattr(second_client, "_Child", Child)
+    with shown_logs(1), pytest.raises(ClusterUnavailable):
+        second_client.SecondClient(CONFIG).committed("g", THREE)
+    assert "s  OffsetFetch g: 3 partitions from the second client: failed: the second client" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verbose", "debug"), [(0, False), (1, False), (2, True)])
+def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
+    """The second client logs only with ``-vv``, and then without its configuration, in which secrets stand."""
+    asked = []
+    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(Child, "answer", lambda _, question, timeout: asked.append(question.decode()))
+    with shown_logs(verbose), pytest.raises(ClusterUnavailable):
+        second_client.SecondClient(CONFIG).committed("g", THREE)
+    assert ['"debug":"broker,protocol,security"' in each for each in asked] == [debug, debug]
+
+
+def test_every_command_that_connects_has_the_option():
+    """Each command with ``--bootstrap-server`` has ``-v``, which counts."""
+    for command in typer.main.get_group(command_line()).commands.values():
+        options = {option: each for each in command.params for option in each.opts}
+        if "--bootstrap-server" in options:
+            assert options["-v"] is options["--verbose"]
+            assert options["-v"].count  # type: ignore[attr-defined]  # an option has it
