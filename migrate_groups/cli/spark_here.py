@@ -75,7 +75,8 @@ def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSess
 def _readable(session: AbstractContextManager[SparkSession]) -> Iterator[SparkSession]:
     from migrate_groups.spark.failures import readable_failures
 
-    with readable_failures(), session as spark:
+    # The inner one lets the session see an interrupt that PySpark has hidden; the outer one is for the session's end.
+    with readable_failures(), session as spark, readable_failures():
         yield spark
 
 

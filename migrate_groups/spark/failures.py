@@ -36,11 +36,15 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 def readable_failures(path: str | None = None) -> Iterator[None]:
     """Turn a failure of Spark in the block into an error of this package, in one line; let other exceptions pass.
 
+    An interrupt stays an interrupt: PySpark calls its JVM once more when one arrives, and if this call fails, its error
+    takes the place of the `KeyboardInterrupt`.
+
     path: the path that the block reads or writes. A failure that names no other cause is blamed on it, unless Spark's
     Java process has ended.
 
     Raises:
         InvalidInput: an input file, the path or a full disk caused the failure.
+        KeyboardInterrupt: the failure followed an interrupt.
         MigrateGroupsError: any other failure of Spark.
     """
     try:
@@ -48,7 +52,17 @@ def readable_failures(path: str | None = None) -> Iterator[None]:
     except Exception as error:
         if not is_of_spark(error):
             raise
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         raise _readable(error, path) from error
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return True
+    return False
 
 
 def first_line(error: Exception) -> str:

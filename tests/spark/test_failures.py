@@ -51,6 +51,14 @@ def test_other_exceptions_are_raised_unchanged() -> None:
         raise KeyError("a")
 
 
+def test_interrupt_stays_an_interrupt() -> None:
+    """If PySpark's own call after an interrupt fails, the block was interrupted all the same."""
+    failure = ConnectionResetError("by the call that PySpark makes once more")
+    failure.__context__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), readable_failures():
+        raise failure
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
