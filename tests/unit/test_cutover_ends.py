@@ -8,14 +8,17 @@ import pytest
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.hand_over.cut_over import Prepared, prepare
+from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import cut_over
+from tests.support.rows import row
 
 PARTITION = TopicPartition("inv", 0)
 SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("inv"),)),))
@@ -83,6 +86,22 @@ def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_
     made.transact("inv", 0, 0)
     made.commit("big", PARTITION, 21)  # of leader epoch 0, as the last record that the group has read
     assert start(migrate(made, NOW)) == 21
+
+
+def test_each_offset_of_a_partition_is_held_against_the_election():
+    """An offset beyond replaced records is refused, also if another group has one in front of all of them."""
+    made = cluster()
+    made.commit("big", PARTITION, 20)
+    made.commit("other", PARTITION, 11)
+    made.elect("inv", 0, 10)
+    made.transact("inv", 0, 0)
+    made.produce("inv", 0, 30)
+    rows = [
+        row(group=f"new-{group}", source_group=group, topic="inv", partition=0, offset=offset, leader_epoch=0)
+        for group, offset in (("big", 20), ("other", 11))
+    ]
+    assert [committed.offset for _, committed in survey(made, wanted_rows(rows)).cut] == [20]
+    assert [committed.offset for _, committed in survey(made, wanted_rows(rows[::-1])).cut] == [20]
 
 
 END = WriteOptions(uncommitted="latest", settle=0)

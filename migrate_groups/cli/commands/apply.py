@@ -76,7 +76,7 @@ def apply(
     since. With --group in place of FILE, a stopped group hands over all its committed offsets to --to-group.
 
     The old group must have stopped when the snapshot is taken, and stay stopped. To copy a group that goes on, write
-    the file with rewind --group OLD --to-current: such offsets have no old group, so none is checked.
+    the file with rewind --group OLD --to-current: its rows name no old group, so none is checked.
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
 

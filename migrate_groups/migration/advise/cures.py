@@ -33,7 +33,7 @@ def cures(group: GroupStatus) -> tuple[Cure, ...]:
             Cure(
                 setting="partition.assignment.strategy=cooperative-sticky",
                 why=f"with {group.description.assignor} all members give up all partitions in each rebalance; "
-                "with this they keep those that do not move",
+                "with cooperative-sticky only partitions that change their member are given up",
             )
         )
     if any(member.group_instance_id is None for member in group.members or ()):

@@ -9,7 +9,13 @@ from types import MappingProxyType
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import Reading, read_committed
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LeaderEpoch, TopicPartition
+from migrate_groups.model.partitions import (
+    CommittedOffset,
+    CommittedOffsets,
+    LeaderEpoch,
+    OffsetAndTimestamp,
+    TopicPartition,
+)
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed
@@ -102,9 +108,18 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
         for partition, committed, epoch in _with_epochs(wanted)
         if epoch in ends and ends[epoch] < committed.offset
     }
-    lost = {partition: range(end, offset.offset) for (partition, offset), end in cut.items()}
-    records = reader.first_records(lost) if lost else {}
-    return {each: end for each, end in cut.items() if records.get(each[0], ...) is not None}
+    spans: dict[TopicPartition, range] = {}
+    for (partition, committed), end in cut.items():
+        of_others = spans.get(partition, range(end, committed.offset))  # several groups may have offsets there
+        spans[partition] = range(min(end, of_others.start), max(committed.offset, of_others.stop))
+    records = reader.first_records(spans) if spans else {}
+    unknown = {partition: OffsetAndTimestamp(offset=span.start, timestamp=-1) for partition, span in spans.items()}
+    first: dict[TopicPartition, OffsetAndTimestamp | None] = {**unknown, **records}
+    return {
+        (partition, committed): end
+        for (partition, committed), end in cut.items()
+        if (record := first[partition]) is not None and record.offset < committed.offset
+    }
 
 
 def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
