@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from migrate_groups.errors import Undetermined as Undetermined
     from migrate_groups.errors import UsageError as UsageError
     from migrate_groups.migration.events import Events as Events
+    from migrate_groups.migration.events import Silent as Silent
     from migrate_groups.migration.reading.groups import GroupStatus as GroupStatus
     from migrate_groups.migration.result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
@@ -51,7 +52,7 @@ _HOMES = {
     **dict.fromkeys(("PlannedWrite", "Snapshot", "Split"), "api.snapshot"),
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
-    "Events": "migration.events",
+    **dict.fromkeys(("Events", "Silent"), "migration.events"),
     "GroupStatus": "migration.reading.groups",
     "WriteResult": "migration.result",
     "WriteOptions": "planning.options",

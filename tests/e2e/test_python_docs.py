@@ -50,6 +50,7 @@ def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark,
     assert f"{orders['search']} 1 5 5\n" in said[3]
     assert said[4] == "4 2\n"
     assert "pass stopped no member is on the moved topics" in said[5]
+    assert said[6].startswith("START THE NEW APPLICATIONS NOW\n")
     assert said[6].count(" confirmed\n") == 4
     assert said[7] == "True 0\n"
     assert said[8] == "Counter({<Outcome.CONFIRMED: 'confirmed'>: 4})\n"
