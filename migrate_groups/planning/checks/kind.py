@@ -51,14 +51,19 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
 
 
 def is_streams(group: GroupDescription) -> bool:
-    """Return whether a group belongs to a Kafka Streams application, classic or of KIP-1071, as far as it shows."""
+    """Return whether a group's description shows that it belongs to Kafka Streams.
+
+    It shows this by the group type ``streams`` (KIP-1071), or by the assignor of a classic group. Coordinators return
+    no assignor for an Empty group, so the result is False for a classic group of Kafka Streams that has stopped.
+    """
     return group.group_type == "streams" or group.assignor == "stream"
 
 
 def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
-    """Return why a group is not a plain consumer group, as the end of a sentence that begins with its name; or None.
+    """Return why a group is not a plain consumer group; None if it is one, as far as brokers show it.
 
-    internal_topics: the internal topics of Kafka Streams in the cluster.
+    The reason completes a sentence that begins with the group's name. internal_topics: the internal topics of Kafka
+    Streams in the cluster.
     """
     if group.exists and not group.is_consumer_group:
         return f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()
