@@ -273,7 +273,7 @@ class GroupWriter(GroupReader, Protocol):
 
 
 class Clients(NamedTuple):
-    """Two independent clients: kafka-python writes and reads; confluent-kafka, the second, reads back what was written."""
+    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written."""
 
     writer: GroupWriter
     second: OffsetsReader
