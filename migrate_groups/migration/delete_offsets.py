@@ -191,7 +191,10 @@ def _permissions_wanted(group: str, topics: Collection[str]) -> Mapping[Resource
 
 
 def _permission(reader: GroupReader, group: str, topics: Collection[str], permissions: Permissions) -> Check:
-    """Check that the principal may delete the offsets; warn if a rollback could not set them again."""
+    """Check that the principal may delete the group's offsets of these topics; otherwise the check refuses.
+
+    It warns if the principal may not set the offsets again, which a rollback does.
+    """
     check = permitted(reader, _permissions_wanted(group, topics), permissions)
     lacking = missing({Resource(ResourceType.GROUP, group): _READ}, permissions)
     if lacking and check.verdict is Verdict.PASS:

@@ -43,8 +43,8 @@ class Events(Protocol):
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Return whether to write the plan: the user's answer. If it is False, the command ends with `Refused`.
 
-        provisional: the plan is made again, with the final offsets, once the consumers have stopped. Not called if the
-        plan writes nothing and is not provisional.
+        provisional: the plan is made again, with the final offsets, once the consumers have stopped. If the plan writes
+        nothing and is not provisional, this callback is not called.
         """
         ...
 
@@ -53,9 +53,9 @@ class Events(Protocol):
     ) -> None:
         """Receive what was observed of the groups that must stop. Called after each check while a command waits for it.
 
-        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, its
-        description. If the group has stopped, its committed offsets may be there too; they are read if ``settle`` is
-        above 0. seconds: how long the command has waited.
+        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, the
+        observation: its description, and its committed offsets if the group has stopped and they were read, which needs
+        a ``settle`` above 0. seconds: how long the command has waited.
         """
         ...
 

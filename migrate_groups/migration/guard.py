@@ -56,7 +56,7 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
     were read. ``moved`` of the returned execution then says so. It also says if a group could not be read.
     """
-    return _look(reader, execution)[0]
+    return _check_once(reader, execution)[0]
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
@@ -76,7 +76,7 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
-        execution, unclear = _look(reader, execution)
+        execution, unclear = _check_once(reader, execution)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear
@@ -84,10 +84,11 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
     return _compare_with_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
 
 
-def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Return the execution with what its groups did in ``moved``, and the groups whose assignment is not known.
+def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
+    """Check once the groups that must no longer consume; return the execution, and the groups with unknown assignment.
 
-    A group's assignment is not known while it rebalances and keeps other topics.
+    ``moved`` of the execution says which groups still consume, and which could not be read. A group's assignment is not
+    known while the group rebalances and also has other topics.
     """
     unclear = []
     for group, stopped in watched(execution).items():

@@ -124,9 +124,9 @@ def refuse_forbidden(refusals: Sequence[Check]) -> None:
 
 
 def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
-    """Return how many seconds are left of the settle time, which begins at the time of the snapshot.
+    """Return how many seconds are left of ``settle``, for which the source group must not commit before the write.
 
-    0 if the time is over, or if no row of the snapshot has a source group.
+    The time begins with the snapshot. The result is 0 if the time is over, or if no row has a source group.
     """
     ages = [
         (now - row.taken_at).total_seconds()

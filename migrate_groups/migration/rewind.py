@@ -21,10 +21,10 @@ from migrate_groups.text import counted, named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """The offsets at which a replay starts.
+    """The offsets at which a replay starts: a group that reads old records again.
 
-    snapshot: these offsets, in rows without a group. decisions: for each row, the offset, and why it is not the
-    requested one, if it is not. left_out: partitions of the same topics that the replay does not include.
+    snapshot: these offsets, in rows without a group. decisions: for each row, the chosen offset; if it is not the
+    requested one, also the reason. left_out: partitions of the same topics that the replay does not include.
     """
 
     snapshot: SnapshotTable

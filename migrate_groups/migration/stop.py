@@ -66,9 +66,10 @@ def prove_stopped(
 ) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, and return the observation of each.
 
-    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. ``patterns`` must match topics for
-    which the group has a commit, an assignment or a subscription, or name a topic of the cluster. ``topics`` need not,
-    because a commit that expires during the wait removes its topic from the group.
+    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. Each of ``patterns`` must match a
+    topic for which the group has a commit, an assignment or a subscription, or be the name of a topic of the cluster.
+    The names in ``topics`` need not exist there, because a commit that expires during the wait removes its topic from
+    the group.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
     transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the
@@ -169,8 +170,9 @@ def _look(
 ) -> tuple[list[str], ObservedGroup]:
     """Return why a group still runs (empty if it has stopped), and its observation.
 
-    The observation has committed offsets only if the group has stopped and ``offsets`` is set. Raises `GroupNotFound`
-    unless ``how.may_be_gone`` is set; `Refused` if the group is not a consumer group.
+    in_question: returns the topics that the group must stop consuming. The observation has committed offsets only if
+    the group has stopped and ``offsets`` is set. Raises `GroupNotFound` unless ``how.may_be_gone`` is set; `Refused` if
+    the group is not a consumer group.
     """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})

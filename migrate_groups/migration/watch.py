@@ -81,7 +81,7 @@ class Goals:
 
 
 def goals(snapshot: SnapshotTable, group: str) -> Goals:
-    """Return the offsets that a group has to read, from its rows in a snapshot.
+    """Return, for each partition, the offsets that a group has to read: from its offset to the log end in a snapshot.
 
     If the snapshot has no row of the group, the rows without a group are used, which `rewind` makes. Raises
     `InvalidInput` if the snapshot has neither, if a row has no log end offset, if no row has an offset, or if rows of
@@ -121,10 +121,10 @@ def watch(
 ) -> WatchProgress:
     """Watch a group until it has reached the end of each of these spans, and return the progress at that moment.
 
-    A partition has reached its end in two cases: the committed offset is at the end, or no record is left between the
-    committed offset and the end. The second case is needed because a consumer that commits record by record never
-    commits past a transaction marker, and because retention may have deleted the remaining records. ``progress`` is
-    called about once a second.
+    spans: for each partition, the offsets to read. A partition has reached its end in two cases: the committed offset
+    is at the end, or no record is left between the committed offset and the end. The second case is needed because a
+    consumer that commits record by record never commits past a transaction marker, and because retention may have
+    deleted the remaining records. progress: called about once a second.
 
     Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted; and the errors of
     `GroupReader`.

@@ -29,7 +29,7 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change | None:
-        """The target group's change of its committed offset, for the plan; None if nothing is written.
+        """The change of the target group's committed offset, for the plan; None if nothing is written.
 
         If the target group keeps its committed offset (``stays``), the change has the same offset before and after.
         """

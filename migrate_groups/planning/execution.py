@@ -181,7 +181,7 @@ class Execution:
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def count(self) -> Mapping[Outcome, int]:
-        """Return how many entries have each outcome."""
+        """Return how many entries have each outcome; 0 for an outcome that no entry has."""
         return Counter(entry.outcome for entry in self.entries)
 
     @cached_property

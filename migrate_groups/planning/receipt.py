@@ -100,10 +100,11 @@ class Receipt:
 
     @cached_property
     def hand_over(self) -> Execution | None:
-        """The last hand-over, as `migrate` or `apply` resumes it; None if there is nothing to resume.
+        """The hand-over that `migrate` or `apply` resumes when it is run again; None if there is none.
 
-        There is something to resume if any partition is handed over, or its write has not finished. These partitions
-        are the entries, with those that were refused in the last hand-over.
+        It is the last hand-over of the receipt, with these entries: the partitions that are handed over or whose
+        hand-over has not finished, and those that were refused in the last hand-over. None if no partition is handed
+        over, and no hand-over of a partition is unfinished.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}

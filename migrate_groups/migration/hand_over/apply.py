@@ -62,7 +62,7 @@ def read_request(
 
 
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the plan from the cluster's current state. Reads only.
+    """Return the plan that writes the rows of a request, from the cluster's current state. Reads only.
 
     Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if the
     receipt forbids a hand-over, or if partitions have changed since the approved plan was made; `UsageError` if the
@@ -81,7 +81,7 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write the offsets, and return the execution with the outcomes.
+    """Write the offsets in the rows of a request, and return the execution with the outcomes.
 
     Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if a
     check forbids the write, the user does not agree, or partitions have changed since the plan was shown; and the

@@ -36,10 +36,10 @@ from migrate_groups.text import named, some
 class Prepared:
     """A plan with everything from which it was made.
 
-    knowledge: the split, the receipt, and what was learned before the source group stopped. wanted: each partition that
-    a target group is to get, sorted by group, topic and partition. reading: the source group's description and
-    committed offsets, and the log ranges. cluster_facts: permissions, topic names and offsets retention, which are not
-    read again for the final plan.
+    knowledge: the split (which target group gets which topics), the receipt, and what was learned before the source
+    group stopped. wanted: each partition that a target group is to get, sorted by group, topic and partition. reading:
+    the source group's description and committed offsets, and the log ranges. cluster_facts: permissions, topic names
+    and offsets retention, which are not read again when the plan is made again after the stop.
     """
 
     knowledge: Knowledge
@@ -96,10 +96,13 @@ def prepare(
 ) -> Prepared:
     """Return the provisional plan, from the source group's current committed offsets. Reads only.
 
-    The source group may still run; the plan is made again once it has stopped (`CutOver`). receipt: the record of the
-    run so far. baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the
-    group no longer exists because all its offsets have expired. hold: also check whether this tool can join the stopped
-    source group to keep consumers out.
+    The source group may still run; the plan is made again once it has stopped (`CutOver`).
+
+    spec: the split: which topics of the source group each target group gets.
+    receipt: the record of the run so far.
+    baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the group no
+    longer exists because all its offsets have expired.
+    hold: also check whether this tool can join the stopped source group to keep consumers out.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
     longer exists and the baseline can't replace it; and the errors of `GroupReader`.
@@ -177,8 +180,8 @@ class CutOver:
     def read(self) -> Prepared:
         """Return the plan to write, made from the committed offsets of the stopped source group.
 
-        To save time, the log end offset of the provisional plan is used again if the committed offset does not exceed
-        it.
+        To save time, a log end offset that was read for the shown plan, before the stop, is used again if the committed
+        offset does not exceed it.
 
         Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
         shown, or if the group no longer exists and its last known offsets can't be restored; `GroupNotFound`; and the

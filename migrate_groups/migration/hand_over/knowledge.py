@@ -1,4 +1,4 @@
-"""Determine the offset of each partition that a source group hands over: from its commits, or from earlier facts."""
+"""Determine the offset of each partition that a source group hands over, from its commits or from earlier readings."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ class Knowledge:
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
     """Return the log end offset of each partition if the group is running; an empty mapping if it is Empty or Dead.
 
-    They are for the provisional plan only. The final plan uses the log end offsets that `EndsWhileConsumed` proves.
+    They are only for the plan that is shown before the source group has stopped. The final plan uses the log end
+    offsets that `EndsWhileConsumed` proves.
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

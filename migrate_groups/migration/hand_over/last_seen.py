@@ -105,7 +105,7 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Begin with the log end offsets in the first reading of the source group, for partitions without a commit.
+        """Return the log end offsets of the first reading of the source group, for partitions without a commit.
 
         They are not proven yet. The result has no partitions if the option ``uncommitted`` is not "latest".
         """

@@ -68,9 +68,12 @@ class MigrateRequest:
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
     """Return the provisional plan from the cluster's current state. Reads only.
 
-    Returns None if the run has handed over already and a target group has started. Raises the errors of `prepare` and
-    `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan's intent differs from that of the plan in
-    ``wanted.approved``; `UsageError` if the run directory is of another migration.
+    The plan is provisional, because `migrate` makes it again once the source group has stopped. Returns None if the run
+    has handed over already and a target group has started.
+
+    Raises the errors of `prepare` and `is_over`. Raises `Refused` if the receipt forbids a hand-over, or if groups,
+    partitions or cluster differ from those of the plan in ``wanted.approved``. Raises `UsageError` if the options
+    differ from those of that plan, or if the run directory is of another migration.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -82,10 +85,15 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over the source group's offsets to the target groups, and return the result.
 
-    The steps: make a provisional plan, ask the user, wait until the source group has stopped, keep its consumers out
-    (``hold``), read the log ends of ``__consumer_offsets`` for `audit`, read the offsets and make the final plan,
-    write, read back, save the files of the run, watch the source group. The same call resumes an interrupted run.
-    Returns None if an earlier run has handed over and a target group has started since.
+    Returns None if an earlier run has handed over and a target group has started since. The same call resumes an
+    interrupted run. These are the steps:
+
+    - Make a provisional plan, ask the user, and wait until the source group has stopped.
+    - Keep consumers out of the source group, if ``hold`` is set.
+    - Read the log end offsets of ``__consumer_offsets``, which `audit` needs.
+    - Read the committed offsets, and make the final plan.
+    - Write the offsets, read them back, and save the files of the run.
+    - Watch the source group.
 
     Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
     then.
@@ -126,10 +134,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 
 def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
-    """Return the provisional plan, and tell the user which members must stop for it.
+    """Return the provisional plan (it is made again after the stop), and tell the user which members must stop.
 
-    Raises `Refused` if its intent differs from that of the plan in ``wanted.approved``. If its options differ, or if
-    the receipt is of another migration, it raises `UsageError`.
+    Raises `UsageError` if the options differ from those of the plan in ``wanted.approved``, or if the receipt is of
+    another migration. Raises `Refused` if the groups, partitions or cluster differ from those of the approved plan.
     """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)

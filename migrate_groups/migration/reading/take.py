@@ -63,12 +63,12 @@ class Reading:
 
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
-        """The log start offset of each partition."""
+        """The log start offset of each partition that exists and has a leader."""
         return {partition: bounds.start for partition, bounds in self.bounds.items()}
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """The log end offset of each partition."""
+        """The log end offset of each partition that exists and has a leader."""
         return {partition: bounds.end for partition, bounds in self.bounds.items()}
 
     def rows(self) -> Iterator[Row]:
@@ -144,8 +144,8 @@ def read_group(
     nothing is committed, or if the leader has changed.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; and the errors of `GroupReader`. may_be_gone: the first three
-    errors are not raised, and a group that does not exist has no committed offsets.
+    transactional commit is still pending at the time-out; and the errors of `GroupReader`. With ``may_be_gone``, a
+    group that does not exist has no committed offsets, and neither the name nor the type of the group is checked.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, topics.also.union, topics.stay)

@@ -5,8 +5,8 @@ search finds the latest timestamp whose first record is at or before the committ
 for all partitions at once, with one request to each leader, and reads no record.
 
 If the timestamps in the log ascend, the result is the timestamp of the record at the committed offset. If they are out
-of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may be older,
-so the true lag is at least the lag shown.
+of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may have an
+older timestamp, so the true lag is at least the lag shown.
 """
 
 from __future__ import annotations

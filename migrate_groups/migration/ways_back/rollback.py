@@ -153,7 +153,10 @@ def _live(group: GroupDescription) -> list[str]:
 
 
 def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """Check that the offsets to set again lie within the log: consumers apply auto.offset.reset to any other offset."""
+    """Check that the offsets to set again lie within the log; otherwise the check refuses.
+
+    Consumers apply auto.offset.reset to an offset outside the log.
+    """
     bounds = reader.log_ranges([change.topic_partition for change in restored])
     out = [
         f"{change.topic_partition} at {change.after.offset}"
@@ -166,7 +169,10 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
-    """Check that no topic was deleted or recreated since the execution: a new topic starts at offset 0 (KIP-516)."""
+    """Check that no topic was deleted or recreated since the execution; otherwise the check refuses.
+
+    A recreated topic, which has another topic id (KIP-516), starts at offset 0.
+    """
     now = reader.describe_topics(topics)
     recreated = [
         topic

@@ -17,12 +17,12 @@ _INTERNAL = ("-changelog", "-repartition")
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every group is one whose applications start at its committed offsets and keep no other state.
 
-    - A share group has no committed offsets (KIP-932), so it is refused, even with ``any_kind``.
+    - A share group has no committed offsets (KIP-932), so it is refused, even with the option ``any_kind``.
     - A Kafka Streams application may have state in internal topics, whose names begin with its group. This state agrees
-      with the old group's committed offsets only, so an application with internal topics is refused, also when it has
-      stopped; one without them passes with a warning.
-    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875), so it is
-      refused.
+      with the old group's committed offsets only. So an application with internal topics is refused, also when it has
+      stopped. A Kafka Streams application without internal topics passes with a warning.
+    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875). So such a
+      group is refused.
 
     With ``any_kind``, groups of Streams and Connect, and groups that are no consumer groups, pass with a warning. The
     kind is recognised by what brokers return: the group's type and name, client ids, and topic names. Flink and Spark

@@ -72,7 +72,7 @@ def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
-    """Check that no target group has a committed offset other than the planned one, or ``on_existing`` allows it.
+    """Check that no target group has another committed offset than the planned one, unless ``on_existing`` allows it.
 
     Partitions for which nothing is written are included, because their target group would start at the offset that it
     has. An offset that this run wrote, or that the target group had at a hand-back of this run, is always allowed.
