@@ -41,10 +41,11 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 
 
 def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the run is over: it handed over, and a target group has started since. If so, tell the user.
+    """Return whether the run has handed over and a target group has started since. If so, tell the user.
 
-    Raises `PartlyApplied` if a source group also still consumes what it handed over, because records that both groups
-    read are processed twice. Raises `Refused` if a target group has no committed offset any more for a partition.
+    file: the receipt of the run. Raises `PartlyApplied` if a source group also still consumes what it handed over,
+    because records that both groups read are processed twice. Raises `Refused` if a target group has started, and a
+    target group no longer has a committed offset for a partition.
     """
     started = started_since(reader, file.receipt)
     if started is None:
@@ -67,9 +68,9 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
     """Show the plan and ask the user whether to write it.
 
-    rows: returns the snapshot rows that the plan was made from. provisional: the plan is made again once the consumers
-    have stopped, so checks that may pass then (pending) do not forbid it yet. Raises `Refused` if a check forbids the
-    write, or if the user does not agree.
+    rows: returns the snapshot rows from which the plan was made. provisional: the plan is made again once the consumers
+    have stopped, so pending checks, which may pass then, do not forbid it yet. The user is not asked if the plan writes
+    nothing, unless it is provisional. Raises `Refused` if a check forbids the write, or if the user does not agree.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
@@ -78,9 +79,9 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 
 
 def settle(shown: Plan, clock: Clock, events: Events) -> None:
-    """Wait for the option ``settle`` of the plan, in seconds, and tell the user why.
+    """Wait for as many seconds as the option ``settle`` of the plan says, and tell the user why.
 
-    The caller makes the plan again after it, and so detects a consumer that has committed meanwhile.
+    The caller makes the plan again after the wait, and so detects a consumer that has committed meanwhile.
     """
     if shown.options.settle:
         events.said(f"waiting {shown.options.settle:g} s to see that no consumer commits")
@@ -93,8 +94,8 @@ def write_plan(
     """Write a plan, read the offsets back with both clients, and return the execution with the outcomes.
 
     The receipt is saved before the first request and after each step. With the option ``second_client`` "none", only
-    the first client reads back. Raises `InvalidInput` if the receipt can't be saved before the first request; later
-    failures are in the outcomes and in ``file.failure``.
+    the first client (kafka-python) reads back. Raises `InvalidInput` if the receipt can't be saved before the first
+    request. A failure after that raises no error: it is in the outcomes of the partitions, or in ``file.failure``.
     """
     execution = file.receipt.begun(verb, plan, clock.now())
 
@@ -121,9 +122,11 @@ def watch_afterwards(
     """Watch the groups that must no longer consume, after a write, and return the execution.
 
     They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. The option ``guard`` says for how many seconds. If a group consumes, ``moved`` of the returned execution
-    says so, and the receipt is saved with it. If a partition is not confirmed, or such a group was already seen to
-    consume, nothing is watched, because the user has to act first.
+    hand-back. The option ``guard`` is the number of seconds. If a group consumes, ``moved`` of the returned execution
+    says so, and the receipt is saved with it.
+
+    The execution is returned without a watch if a partition is not confirmed, or if such a group was already seen to
+    consume, because the user has to act first.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):

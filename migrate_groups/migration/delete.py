@@ -31,7 +31,7 @@ class Deletion:
     """The result of `delete_groups`.
 
     committed: the committed offsets of each group before the deletion. deleted: the groups that no longer exist.
-    failures: for each other group, the error that says why it still exists, or why it is not known whether it does.
+    failures: for each other group, the error that says why it still exists, or why this is not known.
     """
 
     committed: Mapping[str, SnapshotTable]
@@ -39,7 +39,10 @@ class Deletion:
     failures: Mapping[str, MigrateGroupsError]
 
     def check(self) -> None:
-        """Raise `Refused` if the coordinators refused every group; `PartlyApplied` if another deletion failed."""
+        """Raise an error if a deletion failed; do nothing if all groups were deleted.
+
+        The error is `Refused` if the coordinators refused to delete every group, and otherwise `PartlyApplied`.
+        """
         if not self.failures:
             return
         reasons = "; ".join(map(str, self.failures.values()))
@@ -52,11 +55,14 @@ class Deletion:
 
 
 def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> Mapping[str, SnapshotTable]:
-    """Return, for each group, the committed offsets that its deletion would delete.
+    """Return, for each group, the committed offsets that its deletion would delete. All groups are checked.
 
-    All groups are checked. Raises `GroupNotFound` if one group does not exist and all others may be deleted;
-    `NotAuthorized` if this principal lacks a permission on each group that may not be deleted; otherwise `Refused`,
-    with the reason for each group: it has members, is not a consumer group, does not exist, or a permission is missing.
+    Raises one error for all groups, with the reason for each group that may not be deleted:
+
+    - `GroupNotFound` if there is only one such group, and it does not exist.
+    - `NotAuthorized` if the client's principal lacks a permission on each such group.
+    - `Refused` otherwise, for instance if a group has members or is not a consumer group.
+
     Raises `ClusterUnavailable` at the first group that can't be described.
     """
     going: dict[str, SnapshotTable] = {}
@@ -78,8 +84,8 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
 def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
     """Check all groups, ask the user, delete each group, and return which were deleted and which were not.
 
-    If the deletion of one group fails, the others are deleted all the same. Raises the errors of `what_would_go`, and
-    `Refused` if the user does not agree; nothing is deleted then.
+    If the deletion of one group fails, the others are deleted all the same, and the error is in the result. Raises the
+    errors of `what_would_go`, and `Refused` if the user does not agree; nothing is deleted then.
     """
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):
@@ -101,10 +107,10 @@ def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, even
 
 
 def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
-    """Return the committed offsets of a group.
+    """Return the committed offsets of a group that may be deleted; partitions without one are left out.
 
-    Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if this
-    principal lacks a permission to delete it.
+    Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if the
+    client's principal lacks a permission to delete it.
     """
     described = existing_group(reader, group)
     if not described.is_consumer_group:

@@ -1,4 +1,4 @@
-"""Delete committed offsets of a group that no run handed over, for instance those of a topic that it has left."""
+"""Delete committed offsets of a group without a hand-over, for instance those of a topic that it no longer consumes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OffsetsToDelete:
     """The input of `delete_offsets`.
 
     topics: patterns of the topics whose committed offsets are deleted from the group. settle: seconds for which the
-    group must not commit on them before the deletion.
+    group must not commit on these topics before the deletion.
     """
 
     group: str
@@ -49,13 +49,13 @@ class OffsetsToDelete:
 def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
     """Return the plan that deletes the group's committed offsets of these topics. Reads only.
 
-    It has no changes if the receipt says that they were deleted, and none was committed since. Partitions that an
-    unfinished deletion of the receipt includes are in the plan too. ``shown``: the plan that the user agreed to; if a
-    committed offset has changed since, a check refuses.
+    The plan has no changes if an earlier run with this receipt has deleted the offsets, and the group has committed
+    none since. If an earlier deletion has not finished, its partitions are in the plan too. shown: the plan that the
+    user agreed to; a check refuses if a committed offset has changed since. None: no plan was shown yet.
 
     Raises `UsageError` if the receipt is of another group, of a hand-over, or of an unfinished deletion of other
     topics; `InvalidInput` naming each topic and glob that matches no committed offset; `GroupNotFound`; `Refused` if
-    this is no consumer group, or if a rollback of the receipt has not finished; `NotAuthorized`; and the errors of
+    this is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`; and the errors of
     `GroupReader`.
     """
     group, receipt = wanted.group, file.receipt
@@ -74,7 +74,7 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
             "another receipt with --receipt"
         )
     topics = reader.describe_topics(matched)
-    now = _read(reader, group, committed, topics)
+    now = _with_pending(reader, group, committed, topics)
     changes = sorted_changes(
         Change(source_group=None, group=group, topic=each.topic, partition=each.partition, before=found, after=None)
         for each, found in {**dict.fromkeys(unfinished), **now}.items()
@@ -101,9 +101,10 @@ def delete_offsets(
 ) -> Execution | None:
     """Delete the group's committed offsets of these topics, and return the execution.
 
-    Returns None if the receipt says that they were deleted, and none was committed since. The offsets are read twice,
-    ``settle`` seconds apart, because a consumer without membership shows only by its commits. Raises the errors of
-    `plan_deletion`, and `Refused` if a check forbids the deletion or the user does not agree; nothing is deleted then.
+    Returns None if an earlier run with this receipt has deleted them, and the group has committed none since. The
+    offsets are read twice, ``settle`` seconds apart, because a consumer without membership shows only by its commits.
+    Raises the errors of `plan_deletion`, and `Refused` if a check forbids the deletion or the user does not agree;
+    nothing is deleted then.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):
@@ -134,9 +135,10 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
 
 
 def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescription:
-    """Return the description of the group, which may no longer exist if the receipt says that offsets were deleted.
+    """Return the description of the group. Raises `Refused` if it is not a consumer group.
 
-    The reason is that brokers delete an Empty group with its last committed offset.
+    Raises `GroupNotFound` only if the receipt records no deletion yet: brokers delete an Empty group with its last
+    committed offset, so the group may no longer exist after a deletion.
     """
     described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:
@@ -150,9 +152,10 @@ def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
 
 
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
-    """Return the topics that the patterns match, of those with a committed offset and those deleted before.
+    """Return the topics that the patterns match, of those with a committed offset and those with deleted offsets.
 
-    Raises `InvalidInput` naming each pattern that matches none.
+    committed: the topics with a committed offset. The receipt names the topics whose offsets were deleted before.
+    Raises `InvalidInput` naming each pattern that matches no topic.
     """
     known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}
     present = {*committed} | known
@@ -166,16 +169,16 @@ def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Recei
     return {topic for topics in found.values() for topic in topics}
 
 
-def _read(
+def _with_pending(
     reader: GroupReader,
     group: str,
     committed: Mapping[TopicPartition, CommittedOffset | None],
     topics: Mapping[str, TopicDescription],
 ) -> Mapping[TopicPartition, CommittedOffset | None]:
-    """Return the committed offsets of all partitions of the topics, and those of partitions that no longer exist.
+    """Return the committed offsets of all partitions of the topics; None means no committed offset.
 
-    ``committed`` lacks a pending first commit, so each partition without a commit is read by name
-    (docs/kafka-behaviour.md#pending-transactions).
+    ``committed`` lacks an offset whose first commit is still pending. So each partition without a committed offset is
+    read by name (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     rest = reader.committed(group, [each for each in partitions if committed.get(each) is None])
@@ -188,7 +191,10 @@ def _permissions_wanted(group: str, topics: Collection[str]) -> Mapping[Resource
 
 
 def _permission(reader: GroupReader, group: str, topics: Collection[str], permissions: Permissions) -> Check:
-    """Check that the principal may delete the offsets; warn if it may not set them again."""
+    """Check that the principal may delete the group's offsets of these topics; otherwise the check refuses.
+
+    It warns if the principal may not set the offsets again, which a rollback does.
+    """
     check = permitted(reader, _permissions_wanted(group, topics), permissions)
     lacking = missing({Resource(ResourceType.GROUP, group): _READ}, permissions)
     if lacking and check.verdict is Verdict.PASS:
@@ -198,7 +204,10 @@ def _permission(reader: GroupReader, group: str, topics: Collection[str], permis
 
 
 def _not_moved(shown: Collection[Change], now: Collection[Change], seconds: float) -> Check:
-    """Check that the committed offsets are those of the plan that was shown."""
+    """Check that the committed offsets are still those of the plan that was shown.
+
+    seconds: the time between the two readings, for the message.
+    """
     before, after = ({change.order: change.before for change in changes} for changes in (shown, now))
     moved = [
         f"{topic}-{number}"

@@ -20,8 +20,8 @@ from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 class Events(Protocol):
     """The callbacks of migrate, apply, rollback, hand-back and delete-offsets.
 
-    They are called in the thread of the command, which continues when the call returns. An error that a callback raises
-    ends the command.
+    They are called in the thread of the command, which continues when the callback returns. An error that a callback
+    raises ends the command.
     """
 
     def stop_planned(self, stop: PlannedStop) -> None:
@@ -35,16 +35,16 @@ class Events(Protocol):
         """Show the plan to the user. Called once, before `agrees`; not in a dry run.
 
         plan: what would be written, with the verdict of every check. If a check forbids the write, the command ends
-        with an error after this call. rows: call it to get the snapshot rows that the plan was made from; it returns
-        none for a rollback, hand-back or delete-offsets.
+        with an error after this call. rows: call it to get the snapshot rows from which the plan was made. It returns
+        no rows for a rollback, hand-back or delete-offsets.
         """
         ...
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Return whether to write the plan: the user's answer. If it is False, the command ends with `Refused`.
 
-        provisional: the plan is made again, with the final offsets, once the consumers have stopped. Not called if the
-        plan writes nothing and is not provisional.
+        provisional: the plan is made again, with the final offsets, once the consumers have stopped. If the plan writes
+        nothing and is not provisional, this callback is not called.
         """
         ...
 
@@ -53,36 +53,36 @@ class Events(Protocol):
     ) -> None:
         """Receive what was observed of the groups that must stop. Called after each check while a command waits for it.
 
-        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, its
-        description, and its committed offsets if it has stopped and they were read, which needs a ``settle`` above 0.
-        seconds: how long the command has waited.
+        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, the
+        observation: its description, and its committed offsets if the group has stopped and they were read, which needs
+        a ``settle`` above 0. seconds: how long the command has waited.
         """
         ...
 
     def writing(self, told_by: str) -> None:
         """Receive what to tell the user if the write is interrupted from now on.
 
-        Called before the first request of a write, and again after each step. told_by: a sentence that names the file
-        that lists what was written, or says why this file could not be saved.
+        Called before the first request of a write, and again after each step. told_by: a sentence that names the
+        receipt, the file that lists what was written. If this file could not be saved, the sentence says why.
         """
         ...
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Receive notice that every offset was read back as planned, and that no group that must stop consumes.
+        """Receive notice that every offset was read back as planned, and that no group that must stop still consumes.
 
         verb: the kind of the write. After a hand-over, the applications of the target groups may start now; after a
         rollback or a hand-back, those of the source groups. sources: the source groups; empty if the offsets were set
-        without one, as for a replay. If an offset is not confirmed, or a group that must stop consumes, this is not
-        called.
+        without one, as for a replay. Not called if an offset is not confirmed, or if a group that must stop still
+        consumes.
         """
         ...
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of some work. The command does the work within it.
 
-        doing: what is done, for the user, such as ``reading group orders``. done: call it, from any thread and only
-        within the context, to get how much is done and how much there is to do; None: not known. Within the context no
-        other callback is called that prints or asks.
+        doing: what is done, for the user, such as ``reading group orders``. done: returns how much is done and how much
+        there is to do, or None if this is not known. Call it only within the context, from any thread. Within the
+        context, no other callback is called that prints or asks.
         """
         ...
 
@@ -105,7 +105,7 @@ class DeletionEvents(Protocol):
     def writing(self, told_by: str) -> None:
         """Receive what to tell the user if the command is interrupted from now on. Called before each deletion.
 
-        told_by: a sentence that says which groups are deleted, and which group may be.
+        told_by: a sentence that says which groups are deleted, and which group may be deleted.
         """
         ...
 

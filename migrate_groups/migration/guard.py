@@ -22,7 +22,10 @@ _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume, and its committed offset when it stopped (None: no commit)."""
+    """A partition that a group must no longer consume, and the group's committed offset when it stopped.
+
+    offset: None if nothing was committed for the partition.
+    """
 
     partition: TopicPartition
     offset: int | None
@@ -31,7 +34,7 @@ class StoppedAt(msgspec.Struct, frozen=True, gc=False):
 def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return, by group, the partitions that the group must no longer consume after an execution.
 
-    These are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
+    The groups are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
     rollback or a hand-back.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
@@ -53,17 +56,18 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
     were read. ``moved`` of the returned execution then says so. It also says if a group could not be read.
     """
-    return _look(reader, execution)[0]
+    return _check_once(reader, execution)[0]
 
 
 def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
     """Watch the groups that must no longer consume for ``seconds``, or until one does, and return the execution.
 
-    They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. ``moved`` of the returned execution says what they did since the write. A group that keeps other topics
-    and rebalances at the end is watched for up to 5 more minutes, because its assignment shows only after the
-    rebalance. If the rebalance has not ended by then, ``moved`` names the group. After a hand-over, the offsets of the
-    target groups are then read once more.
+    The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
+    hand-back. ``moved`` of the returned execution says what they did since the write.
+
+    A group that keeps other topics and rebalances at the end is watched for up to 5 more minutes, because its
+    assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group. After
+    a hand-over, the offsets of the target groups are then read once more.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
@@ -72,20 +76,24 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
-        execution, unclear = _look(reader, execution)
+        execution, unclear = _check_once(reader, execution)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear
     )
-    return _look_at_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
+    return _compare_with_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
 
 
-def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Return the execution as `look_at_watched` does, and the groups whose assignment does not show in a rebalance."""
+def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
+    """Check once the groups that must no longer consume; return the execution, and the groups with unknown assignment.
+
+    ``moved`` of the execution says which groups still consume, and which could not be read. A group's assignment is not
+    known while the group rebalances and also has other topics.
+    """
     unclear = []
     for group, stopped in watched(execution).items():
         try:
-            reasons, is_clear = _what_it_did(reader, group, stopped)
+            reasons, is_clear = _signs_of_consuming(reader, group, stopped)
         except (ClusterUnavailable, Refused) as error:
             execution = execution.with_moved([f"group {group!r} could not be watched after the write: {error}"])
         else:
@@ -95,10 +103,11 @@ def _look(reader: GroupReader, execution: Execution) -> tuple[Execution, list[st
     return execution, unclear
 
 
-def _what_it_did(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
-    """Return how a group still consumes partitions that it must not, and whether its assignment can be seen.
+def _signs_of_consuming(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
+    """Return the signs that a group still consumes these partitions, and whether its assignment is known.
 
-    How: its members on the topics, and its commits since its offsets were read; empty if it does not consume them.
+    The signs are its members on the topics, and its commits since its offsets were read. Each is the end of a sentence
+    that begins with the group's name; there are none if the group does not consume.
     """
     description = reader.describe_group(group)
     topics = {each.partition.topic for each in stopped}
@@ -128,12 +137,12 @@ def _from_to(before: int | None, now: int) -> str:
     return f"{before} → {now} ({counted(abs(now - before), 'record')}{'' if now > before else ' back'})"
 
 
-def _look_at_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Return the execution with the offsets that have changed after the write in target groups without members.
+def _compare_with_written(reader: GroupReader, execution: Execution) -> Execution:
+    """Read the target groups without members again, and return the execution with offsets that are not those written.
 
-    If the committed offset is lower than the one written, or there is none, the partition is refused, because another
-    client has changed it. Any other difference is a remark, because the target group's application may have started
-    and stopped again.
+    If the committed offset is lower than the one written, or there is none, another client has changed it, and the
+    outcome of the partition becomes ``refused``. Any other difference is a remark, because the target group's
+    application may have started and stopped again. A group that can't be read is a remark too.
     """
     groups = _by_group(execution.entries)
     found = reader.committed_by_group(

@@ -31,17 +31,18 @@ def make_plan(
 ) -> Plan:
     """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
-    Writes nothing. ``receipt`` is the record of the run so far. Raises the errors of `GroupReader`.
+    Writes nothing. receipt: the record of the run so far. Raises `InvalidInput` if the snapshot has rows of several
+    times; and the errors of `GroupReader`.
     """
     return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
 
 
 def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan) -> Plan:
-    """Return a plan that was approved before, made again from its snapshot and the cluster's current state.
+    """Return an approved plan made again, from its snapshot and the cluster's current state.
 
-    Offsets that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
-    is for another cluster, or if partitions have changed since it was made; the message names them. Raises the errors
-    of `GroupReader`.
+    Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
+    is for another cluster, or if partitions have changed since it was made; the message names them. Raises
+    `InvalidInput` if the snapshot has rows of several times; and the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     plan, facts = plan_of(reader, wanted, approved.options)
@@ -68,9 +69,11 @@ def plan_at_the_write(
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
     The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
-    passed since the snapshot, this waits for the rest. ``advise`` is called with the plan, and returns it with other
-    advice in the reasons of its checks. Raises `Refused` if a check now forbids the write, or if the plan differs from
-    the shown one.
+    passed since the snapshot, this waits for the rest. advise: returns the plan with other advice in the reasons of its
+    checks; the advice does not change the verdicts.
+
+    Raises `Refused` if a check now forbids the write, or if partitions have changed since the plan was shown; and the
+    errors of `GroupReader`.
     """
     clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -89,11 +92,11 @@ def plan_of(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> tuple[Plan, Survey]:
-    """Return the plan for the partitions that target groups are to get, and the cluster's state that it is based on.
+    """Return the plan for the partitions that target groups are to get, and the state of the cluster that it uses.
 
-    wanted: each partition of a target group once. cluster_facts: permissions, topic names and offsets retention, if
-    they were read before. reading: the source group's offsets and log ranges, if they were just read. What is None is
-    read from the cluster. Raises the errors of `GroupReader`.
+    wanted: the partitions, each once for a target group. cluster_facts: permissions, topic names and offsets retention,
+    if they were read before. reading: the source group's offsets and log ranges, if they were just read. If either is
+    None, it is read from the cluster. Raises the errors of `GroupReader`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     decisions = decide(wanted, facts, options)
@@ -112,13 +115,19 @@ def _refuse_drifted(reasons: Reasons, message: str) -> None:
 
 
 def refuse_forbidden(refusals: Sequence[Check]) -> None:
-    """Raise `Refused` with the name and reason of each check that forbids the write; do nothing if there is none."""
+    """Raise `Refused` with the name and reason of each of these checks, which forbid the write.
+
+    Do nothing if there are none.
+    """
     if refusals:
         raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
 
 
 def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
-    """Return how many seconds are left of the settle time, which begins at the time of the snapshot."""
+    """Return how many seconds are left of ``settle``, for which the source group must not commit before the write.
+
+    The time begins with the snapshot. The result is 0 if the time is over, or if no row has a source group.
+    """
     ages = [
         (now - row.taken_at).total_seconds()
         for row in snapshot.rows()

@@ -8,7 +8,10 @@ from migrate_groups.planning.run_states import Verb
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` if the receipt of the run forbids this verb; the message names the partitions, and why."""
+    """Raise `Refused` if the receipt of the run forbids this verb (hand-over, rollback, hand-back, delete-offsets).
+
+    The message names the partitions, and why.
+    """
     reasons = receipt.refusals(verb)
     if reasons:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")

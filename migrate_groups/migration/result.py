@@ -40,10 +40,10 @@ class WriteResult:
     again: str = "the same command"
 
     def check(self) -> None:
-        """Raise `PartlyApplied` with what to do next, if something went wrong after the first request.
+        """Raise `PartlyApplied`, with what to do next, if something went wrong after the first request.
 
-        That is: a file could not be written, a partition is not confirmed, or a group that must no longer consume was
-        seen with members or commits.
+        Something went wrong if a file could not be written, if a partition is not confirmed, or if a group that must no
+        longer consume still did or could not be watched.
         """
         execution = self.execution
         if self.failure:

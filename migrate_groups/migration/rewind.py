@@ -21,10 +21,10 @@ from migrate_groups.text import counted, named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """The offsets at which a replay starts.
+    """The offsets at which a replay starts: a group that reads old records again.
 
-    snapshot: these offsets, in rows without a group. decisions: for each row, the offset, and why it differs from the
-    requested one if it does. left_out: partitions of the same topics that the replay does not include.
+    snapshot: these offsets, in rows without a group. decisions: for each row, the chosen offset; if it is not the
+    requested one, also the reason. left_out: partitions of the same topics that the replay does not include.
     """
 
     snapshot: SnapshotTable
@@ -74,11 +74,13 @@ def rewind(
     """Return the partitions of a snapshot with the offsets that ``target`` selects, for instance by time.
 
     The rows have neither a group nor a source group. past_end: what to do for a partition without a record at or after
-    a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise
-    `Refused` if an offset is outside the log, the log no longer goes back to the time, or no offset is committed.
+    the time of a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``).
+    strict: raise `Refused` if an offset is outside the log, the log no longer goes back to the time, or no offset is
+    committed.
 
-    Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another cluster,
-    or if a partition no longer exists, has no leader, or belongs to a recreated topic; and the errors of `GroupReader`.
+    Raises `InvalidInput` if several rows have the same partition, because they are of several groups or times;
+    `Refused` if the snapshot is from another cluster, or if a partition no longer exists, has no leader, or belongs to
+    a recreated topic; and the errors of `GroupReader`.
     """
     rows = list(snapshot.at_one_moment().rows())
     partitions = [row.topic_partition for row in rows]

@@ -19,9 +19,9 @@ from migrate_groups.snapshots.snapshot import Row
 class Started:
     """What was observed of the groups of a completed hand-over after at least one target group has started.
 
-    groups: the target groups that have started. moved: members and commits of the source groups on partitions that they
-    had handed over; records that they read there are processed twice. lost: partitions for which a target group has no
-    committed offset any more.
+    groups: the target groups that have started. moved: messages about members and commits of the source groups on
+    partitions that they had handed over; records that they read there are processed twice. lost: partitions for which a
+    target group no longer has a committed offset.
     """
 
     groups: tuple[str, ...]
@@ -30,13 +30,11 @@ class Started:
 
 
 def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
-    """Return which target groups have started since the last hand-over of a run.
+    """Return which target groups have started since the last hand-over of a run; None if none has.
 
-    Returns None if no group has started, or if not every partition of the hand-over is in the state "handed over". A
-    group has started if it has members, or if it has committed a higher offset than the hand-over wrote.
-
-    Target groups that got offsets without a source group, as for a replay, are ignored. Raises the errors of
-    `GroupReader`.
+    A group has started if it has members, or if it has committed a higher offset than the hand-over wrote. The result
+    is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
+    without a source group, as for a replay, are ignored. Raises the errors of `GroupReader`.
     """
     execution = receipt.hand_over
     if execution is None:
@@ -49,7 +47,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
     described = reader.describe_groups(targets)
     groups = tuple(
-        group for group in targets if described[group].members or _is_behind_it(execution, group, now[group])
+        group for group in targets if described[group].members or _has_committed_since(execution, group, now[group])
     )
     if not groups:
         return None
@@ -58,10 +56,10 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether every committed offset in these rows is also the source offset in the run's hand-over.
+    """Return whether these rows request the hand-over that the run has recorded already.
 
-    If so, the rows ask for the same hand-over again. Rows without a committed offset are ignored; if no row has one,
-    the answer is False.
+    They do if the record has the same source offset for every row that has a committed offset. Rows without a committed
+    offset are ignored. The result is False if no row has one, or if the run has no hand-over.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
@@ -82,8 +80,11 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
     return [entry.change.topic_partition for entry in execution.entries if entry.change.group == group]
 
 
-def _is_behind_it(execution: Execution, group: str, now: CommittedOffsets) -> bool:
-    """Return whether a target group has committed, for any partition, a higher offset than the hand-over wrote."""
+def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
+    """Return whether a target group has committed, for any partition, a higher offset than the hand-over wrote.
+
+    Offsets that interrupted runs of the hand-over wrote, and the offset from before it, do not count.
+    """
     return any(
         (committed := now[entry.change.topic_partition]) is not None
         and entry.change.after is not None

@@ -34,11 +34,13 @@ StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], f
 class Wait:
     """How `prove_stopped` waits for groups to stop.
 
-    wait: seconds until giving up; 0 checks once. settle: seconds in which no committed offset and no member may change;
-    0 observes each group once. offsets: read the committed offsets even if ``settle`` is 0, in order to wait for
-    pending transactional commits. may_be_gone: a group that does not exist, because all its offsets have expired,
-    counts as stopped. progress: called after each check. said: called with a line for the user when the groups have
-    stopped and ``settle`` begins.
+    wait: seconds until giving up; 0 checks once.
+    settle: seconds in which no committed offset and no member may change; 0 observes each group once.
+    offsets: whether to read the committed offsets even if ``settle`` is 0, in order to wait for pending transactional
+    commits.
+    may_be_gone: whether a group that does not exist, because all its offsets have expired, counts as stopped.
+    progress: called after each check.
+    said: called with a line for the user when the groups have stopped and ``settle`` begins.
     """
 
     wait: float = 0.0
@@ -64,12 +66,14 @@ def prove_stopped(
 ) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, and return the observation of each.
 
-    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. ``patterns`` must match topics for
-    which the group has a commit, an assignment or a subscription, or name a topic of the cluster. ``topics`` need not,
-    because a commit that expires during the wait removes its topic from the group.
+    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. Each of ``patterns`` must match a
+    topic for which the group has a commit, an assignment or a subscription, or be the name of a topic of the cluster.
+    The names in ``topics`` need not exist there, because a commit that expires during the wait removes its topic from
+    the group.
 
-    Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `InvalidInput` if a
-    pattern matches no topic; and the errors of `GroupReader`.
+    Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
+    transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the
+    errors of `GroupReader`.
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
@@ -125,24 +129,27 @@ def _look_twice(
 ) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     first = {group: _look(reader, group, how, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
     if not how.settle or any(why for why, _ in first.values()):
-        return _apart(first)
+        return _reasons_and_looks(first)
     settling()
     clock.sleep(how.settle)
     second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
-    reasons, looks = _apart(second)
+    reasons, looks = _reasons_and_looks(second)
     moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
     # For a group that changed, return the first observation: only that one has commits that expired between the two.
     return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 
-def _apart(
+def _reasons_and_looks(
     found: Mapping[str, tuple[list[str], ObservedGroup]],
 ) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     return {group: why for group, (why, _) in found.items()}, {group: look for group, (_, look) in found.items()}
 
 
 def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
-    """Return how two observations of a group differ: committed offsets that moved, members that joined or left."""
+    """Return how two observations of a group differ: committed offsets that moved, members that joined or left.
+
+    Each text completes a sentence that begins with the group's name. The list is empty if nothing differs.
+    """
     reasons = []
     partitions = first.committed.keys() | second.committed.keys()
     moved = sorted(tp for tp in partitions if first.committed.get(tp) != second.committed.get(tp))
@@ -161,9 +168,11 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
 def _look(
     reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
 ) -> tuple[list[str], ObservedGroup]:
-    """Return why a group still runs (empty: it has stopped), and its observation.
+    """Return why a group still runs (empty if it has stopped), and its observation.
 
-    The observation has committed offsets only if the group has stopped and ``offsets`` is set.
+    in_question: returns the topics that the group must stop consuming. The observation has committed offsets only if
+    the group has stopped and ``offsets`` is set. Raises `GroupNotFound` unless ``how.may_be_gone`` is set; `Refused` if
+    the group is not a consumer group.
     """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})

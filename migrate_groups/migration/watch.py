@@ -28,9 +28,9 @@ _TOTAL = "all topics"  # no topic has a space in its name
 class TopicProgress:
     """How far a group has read a topic.
 
-    records: the number of offsets to read in all; the number of records may be lower. left: how many of these offsets
-    remain. partitions: the number of partitions to read. reached: how many of them are read to the end. rate: offsets
-    per second over the last 30 s; None at the first observation.
+    records: the number of offsets to read; the number of records may be lower. left: how many of these offsets remain.
+    partitions: the number of partitions to read. reached: how many of these partitions are read to the end. rate:
+    offsets per second over the last 30 s; None at the first observation.
     """
 
     topic: str
@@ -42,7 +42,7 @@ class TopicProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the topic is read to the end at this rate; None if the rate is 0 or not known."""
+        """The seconds until the topic is read to the end at the current rate; None if the rate is 0 or not known."""
         if not self.left:
             return 0.0
         return self.left / self.rate if self.rate else None
@@ -52,7 +52,8 @@ class TopicProgress:
 class WatchProgress:
     """How far a watched group has read after ``seconds`` of watching, by topic and in total.
 
-    members: its number of members. remark: why logs could not be checked for remaining records; else empty.
+    members: the number of the group's members. remark: why logs could not be checked for remaining records; otherwise
+    empty.
     """
 
     topics: tuple[TopicProgress, ...]
@@ -71,8 +72,8 @@ class WatchProgress:
 class Goals:
     """The offsets that a watched group has to read.
 
-    spans: for each partition, from the offset to the log end offset in the snapshot. unset: the partitions that have no
-    offset in the snapshot; they are not watched.
+    spans: for each partition, from the group's offset to the log end offset in the snapshot. unset: the partitions that
+    have no offset in the snapshot; they are not watched.
     """
 
     spans: Mapping[TopicPartition, range]
@@ -80,10 +81,11 @@ class Goals:
 
 
 def goals(snapshot: SnapshotTable, group: str) -> Goals:
-    """Return the offsets that a group has to read, from its rows in a snapshot.
+    """Return, for each partition, the offsets that a group has to read: from its offset to the log end in a snapshot.
 
-    If the snapshot has no row of the group, the rows without a group are used, as `rewind` makes them. Raises
-    `InvalidInput` if it has neither, if a row has no log end offset, or if no row has an offset.
+    If the snapshot has no row of the group, the rows without a group are used, which `rewind` makes. Raises
+    `InvalidInput` if the snapshot has neither, if a row has no log end offset, if no row has an offset, or if rows of
+    one partition are from several times.
     """
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
@@ -119,9 +121,10 @@ def watch(
 ) -> WatchProgress:
     """Watch a group until it has reached the end of each of these spans, and return the progress at that moment.
 
-    A partition has reached its end if its committed offset has, or if no record is left between the committed offset
-    and the end. The second case is needed because a consumer that commits record by record never commits past a
-    transaction marker, and because retention may have deleted the rest. ``progress`` is called about once a second.
+    spans: for each partition, the offsets to read. A partition has reached its end in two cases: the committed offset
+    is at the end, or no record is left between the committed offset and the end. The second case is needed because a
+    consumer that commits record by record never commits past a transaction marker, and because retention may have
+    deleted the remaining records. progress: called about once a second.
 
     Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted; and the errors of
     `GroupReader`.
@@ -142,7 +145,10 @@ def watch(
 
 
 def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
-    """Return which topics with records left have no member, to be appended to an error; empty if each has one."""
+    """Return which topics with records left have no member, as text to append to an error.
+
+    The text is empty if each topic has a member.
+    """
     consumed = {topic for member in reader.describe_group(group).members for topic in member.topics}
     idle = [each.topic for each in seen.topics if each.left and each.topic not in consumed]
     return f"; no member consumes {named('topic', idle)}" if idle else ""
@@ -150,7 +156,10 @@ def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
 
 @dataclass
 class _Tail:
-    """The offset up to which a partition is read, and when its log was last checked for records from there on."""
+    """The offset up to which a partition is read, and when its log was last checked for records from there on.
+
+    looked_at: monotonic seconds; minus infinity if the log was not checked yet.
+    """
 
     offset: int
     looked_at: float = -math.inf
@@ -182,14 +191,14 @@ class _Watching:
         positions = self._positions(ongoing)
         for partition, offset in positions.items():
             self.left[partition] = max(0, self.spans[partition].stop - offset)
-        for partition in self._without_records(positions):
+        for partition in self._without_records_left(positions):
             self.left[partition] = 0
         return self._progress(len(description.members))
 
     def _positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         committed = self.reader.committed(self.group, partitions) if partitions else {}
         bounds = self.reader.log_ranges(partitions) if partitions else {}
-        self._refuse_gone([partition for partition in partitions if partition not in bounds])
+        self._refuse_deleted_topics([partition for partition in partitions if partition not in bounds])
         positions = {}
         for partition in partitions:
             found = committed[partition]
@@ -197,7 +206,7 @@ class _Watching:
             positions[partition] = max(start, found.offset if found else self.spans[partition].start)
         return positions
 
-    def _refuse_gone(self, without_bounds: Collection[TopicPartition]) -> None:
+    def _refuse_deleted_topics(self, without_bounds: Collection[TopicPartition]) -> None:
         topics = {partition.topic for partition in without_bounds}
         gone = topics - self.reader.describe_topics(topics).keys() if topics else set()
         if gone:
@@ -205,8 +214,12 @@ class _Watching:
                 f"{named('topic', gone)} deleted during the watch: leave deleted topics out with filter --exclude-topic"
             )
 
-    def _without_records(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Return partitions whose offset in ``positions`` has not moved, and whose span has no record from there on."""
+    def _without_records_left(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
+        """Return partitions whose log has no record between their offset in ``positions`` and the end to reach.
+
+        Only partitions whose offset has not moved since the last call are checked, some at a time, because each check
+        reads the log.
+        """
         still = []
         for partition, offset in positions.items():
             if partition in self.tails and self.tails[partition].offset == offset and self.left[partition]:

@@ -35,10 +35,12 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
     """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
     record: called with the execution, to save it, before the first request, after each round of requests, and after
-    each read back. second: reads back at the same time as the first client; None: only the first client reads back. So
-    that no partition ever lacks a committed offset in all groups at once, a rollback sets the source group's offsets
-    first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is recorded
-    as its outcome and never raised.
+    each read back. second: the client that reads back at the same time as the first one; None if only the first client
+    reads back.
+
+    No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
+    first, and offsets are deleted only after all offsets to be set were read back. If a partition fails, this is its
+    outcome, and no error is raised.
     """
     execution = _read_back(writer, execution)
     record(execution)
@@ -51,7 +53,7 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
         ]
         for batch in rounds(todo):
             if execution.verb is Verb.ROLLBACK and turn:
-                batch, others = _unmoved(writer, batch)
+                batch, others = _still_to_undo(writer, batch)
                 execution = execution.updated(others)
             if batch:
                 answers = _send(writer, batch)
@@ -74,7 +76,7 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
     """Yield the entries to send in each round: offsets to set in any number of groups, or to delete in one group.
 
-    The requests of a round are sent at once. There is at most one for each group. most_bytes: the largest size of a
+    The requests of a round are sent at once, with at most one for each group. most_bytes: the largest size of a
     request, counted as the broker stores the offsets.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
@@ -116,12 +118,12 @@ def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping
     }
 
 
-def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Return the entries that a rollback may still write, and the others, which it does not write.
 
-    It may write if the committed offset is the one before the change, the one after it, or another that this run wrote.
-    Without this check, a rollback could delete an offset that a consumer without membership has just committed. An
-    entry whose offset can't be read keeps its outcome, so that the same rollback can be run again.
+    It may write an entry if the group's committed offset is the one before the change, the one after it, or another one
+    that this run wrote. Without this check, a rollback could delete an offset that a consumer without membership has
+    just committed. An entry whose offset can't be read keeps its outcome, so that the same rollback can be run again.
     """
     still: list[Entry] = []
     others: list[Entry] = []
@@ -142,7 +144,10 @@ def _unmoved(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entr
 def _found(
     reader: OffsetsReader, entries: Sequence[Entry]
 ) -> Iterator[tuple[Entry, CommittedOffset | MigrateGroupsError | None]]:
-    """Yield each entry with the offset that its group has committed now, or with the error of reading it."""
+    """Yield each entry with the current committed offset of its group, or with the error of reading it.
+
+    None means no committed offset.
+    """
     groups = _by_group(entries)
     found = reader.committed_by_group(
         {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
@@ -197,9 +202,9 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
 
 
 class _SecondReading:
-    """The read back by the second client, in a background thread, of all offsets that may have been written.
+    """Reads back, with the second client and in a background thread, all offsets that may have been written.
 
-    If ``second`` is None, only the first client's read back counts.
+    second: None if there is no second client; then only the first client's read back counts.
     """
 
     def __init__(self, second: OffsetsReader | None, execution: Execution) -> None:

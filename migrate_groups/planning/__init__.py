@@ -1,4 +1,4 @@
-"""What to write to each partition, the checks, the plan, and the receipt (the record of a run).
+"""Decide what to write to each partition, check it, and record it: the plan and the receipt (the record of a run).
 
-Pure: nothing here reads the cluster or a file.
+Nothing here reads the cluster or a file.
 """

@@ -1,6 +1,7 @@
-"""The applications that share a group: the connected components of its members by subscription.
+"""Find the applications that share a consumer group, from the topics that its members subscribe to.
 
-Two members belong to one application if both subscribe to a topic, or if other members connect them in this way.
+Two members belong to one application if they subscribe to a common topic, or if other members connect them in this way:
+an application is a connected component.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from migrate_groups.snapshots.selection import TopicPattern
 class Application:
     """Members of a group that share topics with each other, and share none with the group's other members.
 
-    name: what the client ids of its members begin with, if that tells it from the other applications; else a topic.
-    topics: those that its members subscribe to, by name or by regular expression.
+    name: the common prefix of the members' client ids; if it is empty or another application has it too, the
+    alphabetically first topic. Each application of a group has another name. topics: the topics that the members
+    subscribe to, by name or by regular expression.
     """
 
     name: str
@@ -29,14 +31,15 @@ class Application:
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """The client ids of its members, each once."""
+        """The client ids of the application's members, sorted, each once."""
         return tuple(sorted({member.client_id for member in self.members}))
 
 
 def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Application, ...]:
-    """Return the applications of a group, sorted by name. topics: those that a regular expression may match.
+    """Return the applications that share a group, sorted by name.
 
-    A member that subscribes to no topic is left out.
+    members: the members of the group; a member that subscribes to no topic is left out. topics: the topic names to
+    match against the members' regular expressions.
     """
     subscriptions = {member: subscription(member, topics) for member in members}
     found = components(subscriptions.values())
@@ -54,9 +57,10 @@ def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Ap
 
 
 def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
-    """Return the topics that a member subscribes to, and those of ``topics`` that its regular expression matches.
+    """Return the topics that a member subscribes to, by name or by regular expression.
 
-    All of ``topics`` count if RE2, with which brokers match since 4.0, can't read the expression.
+    topics: the topic names to match against the member's regular expression. Brokers match with RE2 since Kafka 4.0. If
+    RE2 can't parse the expression here, all of ``topics`` are returned as matches.
     """
     if not member.subscription_regex:
         return member.topics
@@ -68,7 +72,11 @@ def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
 
 
 def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
-    """Return the connected components of topics: two topics are connected if one subscription has both."""
+    """Return the connected components of topics, sorted by each component's first topic.
+
+    Two topics are in one component if one subscription contains both, or if a chain of such subscriptions connects
+    them.
+    """
     above: dict[str, str] = {}
 
     def top(topic: str) -> str:
@@ -89,10 +97,11 @@ def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
 
 
 def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
-    """Return the members that alone join an application's topics, and the components that there were without them.
+    """Find the one subscription that connects otherwise separate topics of an application.
 
-    Such members have one subscription, for instance a regular expression that matches every topic. If there are several
-    such subscriptions, it is the one without which there were most components. Both are empty if there is none.
+    Return the members that have this subscription, and the components of topics that are left without it. An example is
+    a regular expression that matches every topic. If several subscriptions qualify, the one that leaves the most
+    components is chosen. Both results are empty if no single subscription connects separate topics.
     """
     by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
     for member in application.members:
@@ -107,7 +116,7 @@ def joining(application: Application) -> tuple[tuple[Member, ...], list[frozense
 
 
 def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str]:
-    """Return a name for each application, no name twice. found: the client ids and the topics of each."""
+    """Return a name for each application; no two names are equal. found: client ids and topics of each application."""
     stems = [_stem(client_ids) for client_ids, _ in found]
     names: list[str] = []
     for stem, (_, topics) in zip(stems, found, strict=True):
@@ -119,7 +128,10 @@ def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str
 
 
 def _stem(client_ids: Collection[str]) -> str:
-    """Return what all client ids begin with, without the number of an instance: ``shop`` of shop-1 and shop-2."""
+    """Return the common prefix of the client ids, without trailing digits and separators: ``shop`` for shop-1, shop-2.
+
+    The result is empty if the client ids have no common prefix.
+    """
     first, last = min(client_ids), max(client_ids)  # what these two begin with, all between them begin with
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])

@@ -14,10 +14,11 @@ from migrate_groups.planning.wanted import Origin, Wanted, absent
 class Decision(PartitionValue, frozen=True, kw_only=True):
     """The committed offset that a target group is to get for a partition, and why.
 
-    wanted: the partition, with the source group's committed offset. before: the target group's committed offset now;
-    None if it has none. after: the offset that it is to get; None: nothing is written. raised_from: the wanted offset,
-    if it is below the log start offset and ``after`` is the log start offset instead; else None. stays: the target
-    group keeps ``before``, because ``after`` is lower and the option ``on_existing`` is ``forward``.
+    wanted: the partition, with the source group's committed offset. before: the target group's current committed
+    offset; None if it has none. after: the committed offset that the target group is to get; None if nothing is
+    written. stays: whether the target group keeps ``before``, because ``after`` is lower and the option ``on_existing``
+    is ``forward``. raised_from: the source group's offset, if it is below the log start offset and ``after`` is the log
+    start offset instead; otherwise None.
     """
 
     wanted: Wanted
@@ -28,7 +29,10 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change | None:
-        """The decision as a change of a plan; None: nothing is written for the partition."""
+        """The change of the target group's committed offset, for the plan; None if nothing is written.
+
+        If the target group keeps its committed offset (``stays``), the change has the same offset before and after.
+        """
         if self.after is None:
             return None
         wanted = self.wanted
@@ -44,17 +48,21 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
 
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
-    """Return which committed offset each target group gets for each wanted partition, and why.
+    """Return a decision for each wanted partition: which committed offset its target group gets, and why.
 
-    Partitions of the same topics that ``wanted`` lacks are included, without a committed offset. If the source group
-    has no committed offset, ``options.uncommitted`` decides. If ``options.on_existing`` is ``forward``, a target group
-    keeps a committed offset that is higher than the wanted one.
+    If a source group hands over a topic, partitions of this topic that ``wanted`` lacks get a decision too, as
+    partitions without a committed offset. If the source group has no committed offset, the option ``uncommitted``
+    decides. If the option ``on_existing`` is ``forward``, a target group keeps a committed offset that is higher than
+    the wanted one.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
 
 def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
-    """Return the changes that these decisions make to committed offsets, sorted by group, topic and partition."""
+    """Return the changes of committed offsets that follow from decisions, sorted by group, topic and partition.
+
+    A decision to write nothing yields no change.
+    """
     return sorted_changes(change for each in decisions if (change := each.change) is not None)
 
 
@@ -75,7 +83,11 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
 
 
 def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> int | None:
-    """Return the offset that a target group is to start at, which may be outside the log; None: nothing is written."""
+    """Return the offset that a target group is to start at; None if nothing is to be written for the partition.
+
+    The offset may be outside the log: the caller compares it with ``bounds``, the partition's log range. If ``bounds``
+    is None, the partition does not exist or has no leader.
+    """
     if wanted.offset is not None:
         return wanted.offset
     if options.uncommitted == "earliest":
@@ -84,9 +96,9 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the cluster id and topic id are still those with which the offset was read.
+    """Return whether the cluster id and the topic id are still those with which the offset was read.
 
-    Only then is the offset's leader epoch written too, because a leader epoch above the current one stops a Java
+    Only then is the offset's leader epoch written too. A leader epoch above the partition's current one stops a Java
     consumer (docs/kafka-behaviour.md#logs).
     """
     topic = survey.topics.get(wanted.topic)

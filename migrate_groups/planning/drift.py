@@ -1,4 +1,4 @@
-"""Find out whether a plan is stale: whether its groups' offsets or logs changed since it was made."""
+"""Detect that a plan is stale: a committed offset or a log range of its partitions has changed since it was made."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Reasons = Mapping[tuple[str, str, int], list[str]]
 
 
 def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *, resuming: bool = False) -> Reasons:
-    """Return why the approved plan is stale: by (group, topic, partition), what changed since it was made.
+    """Return why the approved plan is stale: by group, topic and partition, texts that say what has changed since.
 
-    The result is empty if nothing changed. now: the plan made again from the same ``wanted``. survey: the state of the
-    cluster from which it was made again. resuming: it is no change if the target group already has the offset that the
-    plan would write, because an interrupted run of the plan may have written it.
+    The result is empty if nothing has changed. now: the plan made again from the same ``wanted`` partitions. survey:
+    the state of the cluster from which ``now`` was made. resuming: ignore a target group that already has the offset
+    that the approved plan writes, because an interrupted run of the plan may have written it.
     """
     reasons: dict[tuple[str, str, int], list[str]] = defaultdict(list)
     current = {change.order: change for change in now.changes}

@@ -23,9 +23,10 @@ Order = tuple[str, str, int]
 class Outcome(StrEnum):
     """The outcome of one change of a committed offset.
 
-    confirmed: written, and read back as planned. unchanged: the offset was in place before. refused: the broker refused
-    it, another client has committed since, or the two clients read different offsets. unknown: no answer, so that the
-    offset may be in place. not attempted: no request was recorded.
+    confirmed: the offset was written, and read back as planned. unchanged: the offset was in place before, so nothing
+    was sent. refused: the broker refused the write, another client has changed the offset, or kafka-python and
+    confluent-kafka read different offsets back. unknown: the offset may be in place, but was not confirmed, for
+    instance because a broker did not answer. not attempted: the run has recorded no request for it.
     """
 
     CONFIRMED = "confirmed"
@@ -39,9 +40,11 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     """The change of one partition's committed offset in a write, with its outcome.
 
     ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
-    how often the write was sent. error: why it failed; empty if it did not. own: offsets that interrupted earlier runs
-    of this migration wrote, or may have written, and the offset of this run if it was refused but may have been in
-    place. If the group has one of them, no other client has committed.
+    how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
+
+    own: offsets besides ``change.after`` that this migration wrote, or may have written: those of interrupted earlier
+    runs. If this run's offset was refused but may have been in place, it is in ``own`` too. None in ``own`` is a
+    deletion. If the group has one of these offsets, no other client has committed.
     """
 
     change: Change
@@ -52,25 +55,26 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def settled(self) -> bool:
-        """Whether the offset is in place: written and read back, or there before."""
+        """Whether the offset is in place: it was written and read back, or it was there before the write."""
         return self.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
 
     @property
     def written(self) -> tuple[CommittedOffset | None, ...]:
         """The offsets that this run and the runs that it resumes wrote to the partition, or may have written.
 
-        None: the offset was deleted. An entry with the outcome ``not attempted`` counts as perhaps written, because the
-        run may have been killed after it sent the request and before it recorded the broker's answer.
+        None in the result is a deletion of the offset. An entry with the outcome ``not attempted`` counts as perhaps
+        written, because the run may have been killed after it sent the request and before it recorded the broker's
+        answer.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
             return self.own
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry with outcome ``refused``. error: why.
+        """Return the entry with the outcome ``refused`` and this error.
 
-        sent: whether the new offset was sent, and may have been in place for a moment. If so, the returned entry has it
-        in ``own``.
+        sent: the new offset was sent, and may have been in place for a moment. Then the returned entry has it in
+        ``own``.
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
@@ -80,11 +84,13 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 class Execution:
     """One write to the cluster, with one entry for each change of its plan, in the plan's order.
 
-    number: counts the executions of a receipt from 1, and orders them, because clocks jump. topic_ids: by topic, as far
-    as known (KIP-516); a rollback refuses a topic that was created again. moved: messages about a group that must no
-    longer consume these partitions, such as the source group after a hand-over: its commits since its offsets were
-    read, its members, or that it could not be watched. remarks: other facts for the user, for instance that only one
-    client confirmed the offsets.
+    number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
+    back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
+    topic whose id is not known is absent. A rollback refuses a topic that was created again.
+
+    moved: messages about groups that must no longer consume these partitions, such as the source group after a
+    hand-over. A message names the group's members or its commits since its offsets were read, or says that the group
+    could not be watched. remarks: other messages for the user, for instance that only one client confirmed the offsets.
     """
 
     number: int = 1
@@ -121,19 +127,21 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return the execution as one that resumes an interrupted run. earlier: that run's entries, by partition.
+        """Return this execution as one that resumes an interrupted run. earlier: that run's entries, by partition.
 
-        The pre-image of a partition, which a rollback restores, stays that of the earlier run if the committed offset
-        is still the same, or is one that the earlier run may have written. Any other offset is another client's commit,
-        and is the new pre-image. An offset that the earlier run has put in place is ``unknown`` until it is read back,
-        and is not written again.
+        The pre-image of a partition is the committed offset that a rollback restores. It stays that of the interrupted
+        run if the current committed offset is this pre-image, or an offset that the interrupted run may have written.
+        Any other current offset is another client's commit, and becomes the new pre-image. If the interrupted run has
+        put the planned offset in place, the outcome is ``unknown`` until the offset is read back, and the offset is not
+        written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """Return, by target group and topic, the source groups that hand the topic over.
+        """Return, by target group and topic, the source groups that hand the topic over; an empty set if there is none.
 
-        They are looked up by topic, because the entry of a partition that was added during the run has no source group.
+        They are collected from all partitions of a topic, because the entry of a partition that was added during the
+        run has no source group.
         """
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
@@ -143,8 +151,8 @@ class Execution:
     def handed_over(self) -> tuple[Change, ...]:
         """Return the changes of all topics that a source group hands over.
 
-        A change without a source group, such as that of an added partition, is returned once for each source group of
-        its topic, and names that group as its source group.
+        The change of a partition that was added during the run has no source group. It is returned once for each source
+        group of its topic, and names that group as its source group.
         """
         origins = self.origins()
         return tuple(
@@ -155,22 +163,25 @@ class Execution:
         )
 
     def updated(self, entries: Iterable[Entry]) -> Execution:
-        """Return the execution with these entries in place of those for the same partitions."""
+        """Return the execution with these entries in place of its entries for the same group, topic and partition."""
         new = {entry.change.order: entry for entry in entries}
         if not new:
             return self
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Execution:
-        """Return the execution with this remark added, unless it has it already."""
+        """Return the execution with this remark added, unless the execution already has the same remark."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these reasons added to ``moved``, each only once."""
+        """Return the execution with these messages added to ``moved``, each only once.
+
+        Each message says that a group that must no longer consume the partitions did so, or could not be watched.
+        """
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def count(self) -> Mapping[Outcome, int]:
-        """Return how many entries have each outcome."""
+        """Return how many entries have each outcome; 0 for an outcome that no entry has."""
         return Counter(entry.outcome for entry in self.entries)
 
     @cached_property
@@ -182,13 +193,17 @@ class Execution:
     def is_whole(self) -> bool:
         """Whether every partition is confirmed or unchanged, and ``moved`` is empty.
 
-        ``moved`` is empty if no group that must no longer consume these partitions was seen to consume them.
+        ``moved`` has a message if a group that must no longer consume these partitions was seen to consume them, or
+        could not be watched.
         """
         return not (self.failed or self.moved)
 
     @property
     def wrote_nothing(self) -> bool:
-        """Whether every offset was in place before this execution, and before the interrupted runs that it resumes."""
+        """Whether there was nothing to write: every offset was in place before this execution.
+
+        If the execution resumes interrupted runs, every offset was in place before those runs too.
+        """
         return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
 
 

@@ -1,4 +1,4 @@
-"""The options of a write. They are part of a plan's intent, so that they are reviewed."""
+"""The options of a write. They are part of a plan's intent hash, so that a reviewer approves them too."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ SecondClientMode = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a write.
+    """The options of a write. The value ``refuse`` of an option means that the write is refused in that case.
 
     uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
-    offset (``earliest``), the log end offset from when a member was last seen to consume the topic (``latest``), or
-    nothing (``leave``).
+    offset (``earliest``), the log end offset that was read while a member last consumed the topic (``latest``), or no
+    offset (``leave``).
     on_existing: what happens if a target group already has another committed offset: it is replaced only by a higher
     offset (``forward``), or always (``overwrite``).
     out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
-    vanished: ``restore`` hands over committed offsets of the snapshot that the source group has lost since.
-    settle: seconds for which the source group must neither commit nor change its members before the write.
-    guard: seconds for which groups that must no longer consume are watched after the write.
-    second_client: whether confluent-kafka must read the offsets back too (``required``), should (``auto``), or is not
-    used (``none``).
-    restore: a group's own snapshot may be written back to the group.
-    any_kind: groups that look like those of Kafka Streams or Connect are treated as plain consumer groups.
+    vanished: ``restore`` hands over committed offsets of the snapshot that have expired in the source group since, or
+    were deleted.
+    settle: seconds before the write in which the source group must neither commit nor change its members.
+    guard: seconds after the write for which the groups that must no longer consume are watched.
+    second_client: whether confluent-kafka must read the offsets back too (``required``), reads them back if it can
+    (``auto``), or is not used (``none``).
+    restore: allow a group to be both source and target, so that its own snapshot is written back to it.
+    any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
 
-    ``refuse`` forbids the write in the case that the option is about. Raises `InvalidInput` for a value that is not
-    allowed.
+    Raises `InvalidInput` for a value that is not allowed.
     """
 
     uncommitted: Uncommitted = "refuse"
@@ -62,7 +62,7 @@ class WriteOptions:
 
 
 def in_words(value: object) -> str:
-    """Return the value of an option as users write it: seconds as ``30s``."""
+    """Return the value of an option as users write it: a float is a number of seconds, such as ``30s``."""
     return f"{value:g}s" if isinstance(value, float) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The plan: the change of the committed offset of each partition, and the verdict of every check."""
+"""The plan of a write: the change of each partition's committed offset, and the verdict of every check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from migrate_groups.text import some
 
 
 class Action(StrEnum):
-    """What a change does to a group's committed offset for a partition."""
+    """What a change does to a group's committed offset for a partition.
+
+    create: set it where the group has none. move: replace it by another one, lower or higher, or with other metadata or
+    another leader epoch. delete: delete it. unchanged: leave it, because it is already the planned one.
+    """
 
     CREATE = "create"
     MOVE = "move"
@@ -26,11 +30,12 @@ class Action(StrEnum):
 
 
 class Change(PartitionValue, frozen=True, kw_only=True):
-    """The change of a group's committed offset for one partition, from ``before`` to ``after``. None: no offset.
+    """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    source_group: the group that hands over; None if the offset is set without a source group. source_committed: the
-    source group's committed offset when it was read; None if it had none. ``after`` differs from ``source_committed``
-    only if an option replaced the offset.
+    before, after: None means that the group has no committed offset. source_group: the group that hands over the
+    partition to ``group``; None if the offset is set without a source group. source_committed: the source group's
+    committed offset when it was read; None if it had none. ``after`` has another offset than ``source_committed`` only
+    because of an option, such as ``out_of_range``.
     """
 
     source_group: str | None
@@ -48,7 +53,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def action(self) -> Action:
-        """What the change does to the committed offset."""
+        """What the change does to the committed offset: create, move, delete or leave it unchanged."""
         before, after = self.before, self.after
         if before == after:
             return Action.UNCHANGED
@@ -60,26 +65,31 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     def handed_over_at(self) -> int | None:
         """The source group's committed offset at the hand-over; if it had none, the offset that the target group gets.
 
-        Records from this offset on are processed twice if the source group consumes them too.
+        Records from this offset on are processed twice if the source group consumes them too. None if neither group has
+        an offset.
         """
         stopped = self.source_committed or self.after
         return None if stopped is None else stopped.offset
 
     @property
     def inverse(self) -> Change:
-        """The change that undoes this one. It restores ``before``, and has no source group."""
+        """The change that undoes this one: it sets the committed offset from ``after`` back to ``before``.
+
+        It has no source group. If ``before`` is None, it deletes the committed offset.
+        """
         return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """The group, topic and partition, by which the changes of a plan are sorted."""
+        """The group, topic and partition number, by which the changes of a plan are sorted."""
         return self.group, self.topic, self.partition
 
 
 class Verdict(StrEnum):
     """The verdict of a check, from best to worst.
 
-    ``pending``: what the check demands does not hold yet, and must hold at the write. A dry run passes with it.
+    ``pending``: the condition of the check does not hold yet, and must hold at the write. A dry run with a pending
+    check succeeds; a write is refused.
     """
 
     PASS = "pass"  # noqa: S105  no password
@@ -90,7 +100,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The verdict of a named check. ``reason``: what was found, and the option that allows it, if there is one."""
+    """The verdict of a named check.
+
+    reason: what the check found, and the option that allows it, if there is one.
+    """
 
     name: str
     verdict: Verdict
@@ -98,27 +111,30 @@ class Check:
 
     @staticmethod
     def passed(name: str, reason: str) -> Check:
-        """Return a check that passes."""
+        """Return a check with the verdict ``pass``."""
         return Check(name=name, verdict=Verdict.PASS, reason=reason)
 
     @staticmethod
     def warned(name: str, reason: str) -> Check:
-        """Return a check that allows the write, with a warning."""
+        """Return a check with the verdict ``warn``, which allows the write."""
         return Check(name=name, verdict=Verdict.WARN, reason=reason)
 
     @staticmethod
     def pending(name: str, reason: str) -> Check:
-        """Return a check whose condition does not hold yet, and must hold at the write."""
+        """Return a check with the verdict ``pending``: its condition does not hold yet, and must hold at the write."""
         return Check(name=name, verdict=Verdict.PENDING, reason=reason)
 
     @staticmethod
     def refused(name: str, reason: str) -> Check:
-        """Return a check that forbids the write."""
+        """Return a check with the verdict ``refuse``, which forbids the write."""
         return Check(name=name, verdict=Verdict.REFUSE, reason=reason)
 
     @staticmethod
     def of(name: str, found: Collection[str], complaint: str, fine: str) -> Check:
-        """Return a check that refuses with ``complaint`` if anything was ``found``, or else passes with ``fine``."""
+        """Return a check that refuses if ``found`` has any items, and passes if it has none.
+
+        The reason is the first three items and ``complaint`` if it refuses, and ``fine`` if it passes.
+        """
         if not found:
             return Check.passed(name, fine)
         return Check.refused(name, f"{some(found, 3)}: {complaint}")
@@ -128,7 +144,7 @@ class Check:
 class Plan:
     """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
 
-    topic_ids: the topic ids when the plan was made, by topic, as far as known (KIP-516).
+    topic_ids: topic ids (KIP-516) when the plan was made, by topic; a topic whose id is not known is absent.
     """
 
     cluster_id: str
@@ -150,22 +166,25 @@ class Plan:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all checks."""
+        """The worst verdict of all checks; ``pass`` if there are no checks."""
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
 
     def to_write(self) -> tuple[Change, ...]:
-        """Return the changes whose offset the group does not have yet."""
+        """Return the changes that alter or delete a committed offset; all others are ``unchanged``."""
         return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)
 
     def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
-        """Return the checks that forbid the write. At the write, pending checks forbid it too."""
+        """Return the checks that forbid the write: those with the verdict ``refuse``.
+
+        at_the_write: checks with the verdict ``pending`` forbid it too, because their condition must hold by now.
+        """
         forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
         return tuple(check for check in self.checks if check.verdict in forbidding)
 
     def provisional(self, names: Collection[str]) -> Plan:
-        """Return the plan with verdict ``pending`` instead of ``refuse`` for the checks with these names.
+        """Return the plan with the verdict ``pending`` instead of ``refuse`` for the checks with these names.
 
-        Used for a plan that is shown while groups still run, and is made again once they have stopped.
+        It is used for a plan that is shown while groups still run, and that is made again once they have stopped.
         """
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)

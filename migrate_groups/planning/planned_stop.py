@@ -1,4 +1,4 @@
-"""What a cut-over asks of the applications of the source group: who must stop, who may stay, and for how long."""
+"""Which members of the source group must stop for a cut-over, which may stay, and how long the stop takes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _HOLD_SECONDS = 3.0
 class PlannedStop:
     """The stop of a source group, as planned from its description.
 
-    source: the source group with its members. moved: the topics that members must stop consuming; None: every member
-    must leave. stay: the topics that stay with the source group. partitions: how many are handed over. settle: seconds
-    for which the stopped group must not commit before the write. wait: seconds within which it must stop. hold:
-    consumers are kept out of the stopped group. resumed: an earlier run has written offsets.
+    source: the source group with its members. moved: the topics that members must stop consuming; None if every member
+    must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
+    are handed over. settle: seconds for which the stopped group must not commit before the write. wait: seconds within
+    which it must stop. hold: whether this tool keeps consumers out of the stopped group. resumed: whether an earlier
+    run has written offsets.
     """
 
     source: GroupDescription
@@ -35,33 +36,42 @@ class PlannedStop:
 
     @property
     def must_stop(self) -> tuple[Member, ...]:
-        """The members that must stop consuming the moved topics; all members if it is not known which (`is_clear`)."""
+        """The members that must stop consuming the moved topics.
+
+        All members are returned if the group's description does not show which of them consume these topics (`is_clear`
+        is False).
+        """
         return holding(self.source, self.moved)
 
     @property
     def must_go_on(self) -> tuple[Member, ...]:
-        """The members that must stop consuming the moved topics, and go on with the topics that stay.
+        """The members that consume both moved topics and topics that stay.
 
-        They consume topics of both kinds now.
+        They must stop consuming the moved topics, and go on with the topics that stay.
         """
         return tuple(member for member in self.must_stop if may_consume(member, {*self.stay}))
 
     @property
     def may_stay(self) -> tuple[Member, ...]:
-        """The members that may keep running."""
+        """The members that may keep running as they are, because they consume none of the moved topics."""
         stopping = {member.member_id for member in self.must_stop}
         return tuple(member for member in self.source.members if member.member_id not in stopping)
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is known which members must stop. It is not while a source group that keeps topics rebalances."""
+        """Whether the group's description shows which members must stop.
+
+        It is False if the source group keeps topics and is not Stable, for instance while it rebalances: its
+        description does not show then which member has which topics.
+        """
         return self.moved is None or not self.source.members or shows_topics(self.source)
 
     @property
     def parts(self) -> dict[str, float]:
-        """How long each step takes during which no group consumes, in seconds, by the name of the step.
+        """The expected duration in seconds of each step in which no group consumes, by the name of the step.
 
-        The watch after the write does not count, because the target groups start before it.
+        Steps that take no time are left out. The watch after the write is not included, because the target groups start
+        before it.
         """
         steps = {
             "to settle": self.settle,

@@ -14,18 +14,18 @@ from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
 from migrate_groups.planning.plan import Change, Plan
-from migrate_groups.planning.run_states import State, Step, Verb, advice, after, step
+from migrate_groups.planning.run_states import State, Step, Verb, advice, state_after, step
 from migrate_groups.text import some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """The history of one partition in the record of a run: what its executions (the writes) have done with it.
+    """The history of one partition in the record of a run: its state after all executions (writes), and what set it.
 
-    The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done, such as
-    handed over. entry: its entry in the last hand-over or deletion that included the partition. sources: the source
-    groups of its topic. execution: the number of the execution that set the state. left: the target group's committed
-    offset when it was handed back; None if it was not handed back, or had none.
+    The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
+    such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
+    of its topic. execution: the number of the execution that set the state. left: the target group's committed offset
+    when the partition was handed back; None if it was not handed back, or if the group had no committed offset.
     """
 
     state: State
@@ -35,11 +35,11 @@ class Lane:
     left: CommittedOffset | None = None
 
     def step(self, verb: Verb) -> Step:
-        """Return what a verb, such as rollback, does with the partition in its state."""
+        """Return what a verb, such as rollback, does with the partition in its state: allow, refuse, skip, …."""
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether one of ``steps`` is what a verb, such as rollback, does with the partition in its state."""
+        """Return whether ``steps`` contains the step of a verb, such as rollback, for the partition in its state."""
         return step(self.state, verb) in steps
 
 
@@ -77,11 +77,11 @@ class Receipt:
         return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
 
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
-        """Return the execution that a rollback undoes, and the partitions that it looks at.
+        """Return the execution that a rollback undoes, and its partitions that are not undone yet.
 
-        It is the last hand-over, with all partitions that are not undone yet. Without a hand-over it is the last
-        deletion that is not undone yet, with its partitions; so rollbacks undo deletions one after the other, the last
-        one first. None if the receipt contains no such execution.
+        The execution is the last hand-over. In the record of `delete-offsets --group`, it is the last deletion that is
+        not undone yet, so that rollbacks undo deletions one after the other, the last one first. If all deletions are
+        undone, it is the last one, without partitions. It is None if the receipt contains no such execution.
         """
         left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
         if not self.is_of_deletion:
@@ -100,10 +100,11 @@ class Receipt:
 
     @cached_property
     def hand_over(self) -> Execution | None:
-        """The hand-over that `migrate` or `apply` resumes; None where there is nothing to resume.
+        """The hand-over that `migrate` or `apply` resumes when it is run again; None if there is none.
 
-        Its entries are the partitions that are handed over or being written, and those that were refused in the last
-        hand-over.
+        It is the last hand-over of the receipt, with these entries: the partitions that are handed over or whose
+        hand-over has not finished, and those that were refused in the last hand-over. None if no partition is handed
+        over, and no hand-over of a partition is unfinished.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -119,8 +120,8 @@ class Receipt:
     def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.
 
-        Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished; `Refused` if
-        nothing was handed over, or if any partition was rolled back, handed back, or only deleted.
+        Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished. Raises `Refused`
+        if nothing was handed over, or if any partition was rolled back, handed back, or only deleted.
         """
         states = _by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
@@ -137,22 +138,30 @@ class Receipt:
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
     def refusals(self, verb: Verb) -> list[str]:
-        """Return why a verb, such as rollback, is refused after the executions so far; empty if it is not refused."""
+        """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
+
+        There is one message for each state that forbids it, with the partitions in this state.
+        """
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 
     def is_done(self, verb: Verb) -> bool:
-        """Return whether a verb, such as rollback, was completed before, so that no partition is left to do."""
+        """Return whether a verb, such as rollback, was completed before, so that no partition is left to do.
+
+        False if the verb was never applied to any partition.
+        """
         steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
         """Return the execution of a plan before its first request is sent.
 
-        If the last execution has the same verb and can be resumed, the result has its number, and replaces it in the
-        receipt. In all other cases the result has a new number. A hand-over can always be resumed; another execution,
-        only if it has failed entries. The result keeps the pre-images of what it resumes: the committed offsets from
-        before that run, which a rollback restores.
+        If the last execution has the same verb and can be resumed, the result gets its number, and so replaces it in
+        the receipt. In all other cases the result gets a new number. A hand-over can always be resumed. Any other
+        execution can be resumed only if it has failed entries.
+
+        The result keeps the pre-images of the run that it resumes. A pre-image is the committed offset from before the
+        run, which a rollback restores.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None
@@ -179,8 +188,9 @@ class Receipt:
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
-        No other client has committed them: they are the offsets that this run wrote, or may have written. For a
-        partition that was handed back, it is the target group's committed offset at the hand-back.
+        They are the offsets that this run wrote, or may have written, so that no other client has committed them. For a
+        partition that was handed back, it is the target group's committed offset at the hand-back. None in the result
+        means no committed offset. Partitions for which this run may overwrite nothing are absent.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
@@ -191,8 +201,9 @@ class Receipt:
     def moved_since(self, plan: Plan) -> list[str]:
         """Return the partitions of a plan whose committed offset has changed since this run's hand-over.
 
-        Changed means that the target group no longer has the offset that the hand-over confirmed, or found in place. A
-        partition that is back at its pre-image is included, because it is not known how far the group had consumed.
+        Each is a text such as ``group topic-0``. Changed means that the target group no longer has the offset that the
+        hand-over confirmed, or found already in place. A partition that is back at its pre-image, the offset from
+        before the hand-over, is included, because it is not known how far the group had consumed.
         """
         planned = {change.order: change for change in plan.changes}
         return [
@@ -227,7 +238,7 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
                 continue
             state = State.HANDED_OVER if entry.own else State.NEW
         else:
-            state = after(execution.verb, settled=entry.settled)
+            state = state_after(execution.verb, settled=entry.settled)
         sources = origins[change.group, change.topic]
         lanes[change.order] = Lane(state=state, entry=entry, sources=sources, execution=execution.number)
 
@@ -250,7 +261,7 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
         change = entry.change
         if entry.outcome is Outcome.REFUSED:
             continue
-        state = after(execution.verb, settled=entry.settled)
+        state = state_after(execution.verb, settled=entry.settled)
         if execution.verb is Verb.HAND_BACK:
             order = (change.source_group or "", change.topic, change.partition)
             lane = lanes.get(order) or _added_since(change, execution.number)
@@ -268,7 +279,7 @@ def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
     """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
 
     A `rollback` may also restore a committed offset that has expired in the source group. Such a change does not
-    concern the target group: its ``group`` is the source group, and its ``source_group`` the target group.
+    concern the target group: its ``group`` is the source group, and its ``source_group`` is the target group.
     """
     if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
         return False
@@ -278,7 +289,10 @@ def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the record of a partition that was added to a handed-over topic after the hand-over."""
+    """Return the record of a partition that was added to a handed-over topic after the hand-over.
+
+    change: the partition's change in a hand-back, from the target group to the source group.
+    """
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
     entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
     return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), execution=execution)

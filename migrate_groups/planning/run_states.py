@@ -1,8 +1,8 @@
 """The state machine of a run: what a hand-over, rollback, hand-back or delete-offsets may do with a partition.
 
-The receipt records the executions. `migrate_groups.planning.receipt` turns them into one state for each partition of a
-target group, or of the group from which `delete-offsets --group` deletes offsets. The state can only forbid a write: if
-it allows one, the brokers' current state must fit too. The table is in docs/runs.md.
+The receipt, which is the record of a run, lists the executions. `migrate_groups.planning.receipt` turns them into one
+state for each partition of a target group, or of the group from which `delete-offsets --group` deletes offsets. The
+state can only forbid a write. If it allows one, the brokers' current state must fit too. The table is in docs/runs.md.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Verb(StrEnum):
 class State(StrEnum):
     """The state of a group's partition in the record of a run.
 
-    A state in -ing means that a write has begun, and its outcome for the partition is not known yet. undone: rolled
-    back. cleaned: the offset was deleted from the source group of a hand-over. deleted: it was deleted without a
-    hand-over. restored: this deletion was rolled back.
+    A state in -ing means that a write has begun, and its outcome for the partition is not known yet. new: nothing was
+    written. undone: the hand-over was rolled back. cleaned: the offset was deleted from the source group of a
+    hand-over. deleted: the offset was deleted without a hand-over. restored: such a deletion was rolled back.
     """
 
     NEW = "new"
@@ -47,11 +47,11 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What a verb (hand-over, rollback, …) does with a partition in a given state; the table is in docs/runs.md.
+    """What a verb (hand-over, rollback, …) does with a partition in a given state, by the table in docs/runs.md.
 
-    start: begin anew. resume: continue an earlier write of the same verb. undo: roll back an unfinished write. allow:
-    go ahead. no-op: do nothing, because it is done already. skip: do nothing, because nothing was written. refuse:
-    forbid the command.
+    start: begin a new write. resume: continue an earlier write of the same verb. undo: roll back an unfinished write.
+    allow: write. no-op: write nothing, because the verb was completed before. skip: write nothing, because the run
+    wrote nothing to the partition. refuse: forbid the command.
     """
 
     START = "start"
@@ -104,14 +104,14 @@ WORKS = frozenset({Step.START, Step.RESUME, Step.UNDO, Step.ALLOW})
 
 
 def step(state: State, verb: Verb) -> Step:
-    """Return what a verb does with a partition in this state, by the table of docs/runs.md."""
+    """Return what a verb does with a partition in this state, by the table in docs/runs.md."""
     return _TABLE[state][_VERBS.index(verb)]
 
 
-def after(verb: Verb, *, settled: bool) -> State:
+def state_after(verb: Verb, *, settled: bool) -> State:
     """Return a partition's state after a write of this verb.
 
-    settled: the outcome is confirmed or unchanged; if not, the state is one in -ing, such as writing.
+    settled: the outcome is confirmed or unchanged. If it is not, the state is one in -ing, such as ``writing``.
     """
     return (_DONE if settled else _OPEN)[verb]
 

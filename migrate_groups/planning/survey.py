@@ -1,4 +1,4 @@
-"""The facts that checks judge: what was read from the cluster of the groups, topics and partitions of a write."""
+"""The facts that checks judge: what the cluster says about the groups, topics and partitions of a write."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from migrate_groups.model.topics import TopicDescription
 class ClusterFacts:
     """Facts that do not change during a cut-over, so that they are read once, before any downtime.
 
-    principal: the user of this client. permissions: the operations that it may do on each group and topic involved;
-    None if the brokers don't return them. topic_names: all topics that it may describe. offsets_retention: the broker's
-    ``offsets.retention.minutes``; None if it can't be read. second_client_lacks: why the second client can't log in.
+    principal: the principal of the client. permissions: the operations that the principal may perform on each group and
+    topic involved; None if the brokers don't return them. topic_names: all topics that the principal may describe.
+    offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read. second_client_lacks: why
+    the second client (confluent-kafka) can't log in; empty if it can.
     """
 
     principal: str
@@ -30,12 +31,13 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The facts about the groups, topics and partitions of a write.
+    """The facts about the groups, topics and partitions of a write, as they were read at one time.
 
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
-    group by partition; None: no committed offset; empty for a group that does not exist. topics: the topics that exist.
-    bounds: the log start and log end offsets of the partitions that exist and have a leader. cut: wanted offsets below
-    which an election has replaced records, each with the offset of the first record that was replaced.
+    group by partition; None means no committed offset. The mapping of a group that does not exist is empty. topics: the
+    topics that exist. bounds: the log start and log end offsets of the partitions that exist and have a leader. cut:
+    wanted offsets below which an election has replaced records, each with the offset of the first record that was
+    replaced.
     """
 
     cluster_id: str

@@ -12,31 +12,32 @@ from migrate_groups.snapshots.snapshot import Row
 
 
 class Origin(StrEnum):
-    """Where the offset comes from that a target group is to start at in a partition."""
+    """The origin of the offset at which a target group is to start in a partition."""
 
     COMMITTED = "committed"
     """The source group's committed offset, or the offset in the file."""
     RESTORED = "restored"
     """The source group's committed offset when it was last seen. It has expired since, or was deleted."""
     PROVEN_END = "proven end"
-    """No committed offset. The start is a log end offset that was read while a member consumed the topic and no
-    transaction was open below it; in a plan made before the source group stops, it is the current log end offset."""
+    """The source group has no committed offset. The target group starts at a log end offset that was read while a
+    member consumed the topic and no transaction was open below it. In a plan made before the source group stops, it is
+    the current log end offset."""
     ADDED = "added"
-    """The partition was added to the topic since the run began, and has no committed offset. The start is its log
-    start offset."""
+    """The partition was added to the topic since the run began, and has no committed offset. The target group starts at
+    the log start offset."""
     UNCOMMITTED = "uncommitted"
-    """No committed offset, and none of the other origins applies."""
+    """The source group has no committed offset, and none of the other origins applies."""
     ABSENT = "absent"
-    """The topic has the partition, and the snapshot has no row for it."""
+    """The topic has the partition, but the snapshot has no row for it."""
 
 
 class Wanted(PartitionValue, frozen=True, kw_only=True):
     """A partition that a target group takes over, and the offset to start at.
 
-    group: the target group. source_group: the group that hands over; None if the offset is set without a source group.
-    committed: the source group's committed offset with leader epoch and metadata; None if it has none. start: the
-    offset to start at if the origin is `PROVEN_END` or `ADDED`. cluster_id and topic_id: the cluster and topic on which
-    the offset was read; None if not known.
+    group: the target group. source_group: the group that hands over the partition; None if the offset is set without a
+    source group. committed: the source group's committed offset with leader epoch and metadata; None if it has none.
+    start: the offset to start at if the origin is `PROVEN_END` or `ADDED`; otherwise None. cluster_id and topic_id: the
+    cluster and topic on which the offset was read; None if not known.
     """
 
     group: str
@@ -56,14 +57,20 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def offset(self) -> int | None:
-        """The offset to start at; None if the option ``uncommitted`` decides."""
+        """The offset to start at; None if the option ``uncommitted`` decides.
+
+        It decides if the source group has no committed offset and the partition was not added during the run.
+        """
         if self.committed is not None:
             return self.committed.offset
         return self.start if self.origin is Origin.ADDED else None
 
 
 def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
-    """Return a `Wanted` for each snapshot row that has a group, which is the target group."""
+    """Return a `Wanted` for each snapshot row that has a group, which is the target group.
+
+    Rows without a group are left out.
+    """
     return [
         Wanted(
             group=row.group,
@@ -83,7 +90,8 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
     """Return the partitions that ``wanted`` lacks, of all topics that a source group hands over.
 
-    Each is returned for each target group of its topic, without a committed offset and with the origin ``ABSENT``.
+    Each partition is returned for each target group of its topic, without a committed offset and with the origin
+    ``ABSENT``.
     """
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:

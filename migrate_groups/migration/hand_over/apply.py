@@ -31,9 +31,9 @@ from migrate_groups.text import counted
 class ApplyRequest:
     """The input of `apply`.
 
-    rows: the offsets to write; ``group`` of each row is the target group. options: those of the write. approved: the
-    plan that was reviewed before, whose options are used instead; None: there is none. source: the group from which the
-    rows were just read; None: they are from a file.
+    rows: the offsets to write; ``group`` of each row is the target group. options: the options of the write. approved:
+    the plan that was reviewed before, whose options replace ``options``; None if no plan was reviewed. source: the
+    group from which the rows were just read; None if they are from a file.
     """
 
     rows: SnapshotTable
@@ -45,9 +45,10 @@ class ApplyRequest:
 def read_request(
     reader: GroupReader, source: str, to_groups: Sequence[str], options: WriteOptions, clock: Clock
 ) -> ApplyRequest:
-    """Return the request that hands all committed offsets of a group, as they are now, over to each of ``to_groups``.
+    """Return the request that hands over all current committed offsets of a group to each of ``to_groups``.
 
-    Raises `GroupNotFound`; `Refused` for a share group, and if nothing of the group can be seen; and the errors of
+    Raises `GroupNotFound`; `Refused` for a share group, or if the client's principal sees no topic of the group;
+    `UsageError` if ``to_groups`` has the group itself or a name that can't be a group's; and the errors of
     `GroupReader`.
     """
     taken = take_snapshot(reader, [source], clock)
@@ -61,7 +62,7 @@ def read_request(
 
 
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the plan from the cluster's current state. Reads only.
+    """Return the plan that writes the rows of a request, from the cluster's current state. Reads only.
 
     Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if the
     receipt forbids a hand-over, or if partitions have changed since the approved plan was made; `UsageError` if the
@@ -80,7 +81,7 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write the offsets, and return the execution with the outcomes.
+    """Write the offsets in the rows of a request, and return the execution with the outcomes.
 
     Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if a
     check forbids the write, the user does not agree, or partitions have changed since the plan was shown; and the
@@ -106,7 +107,10 @@ def _reading(wanted: ApplyRequest) -> str:
 
 
 def _with_advice(plan: Plan, wanted: ApplyRequest) -> Plan:
-    """Return the plan, with other advice in its checks if the rows were just read from a group and not from a file."""
+    """Return the plan with other advice in its checks if the rows were just read from a group and not from a file.
+
+    Otherwise the plan is returned unchanged.
+    """
     if wanted.source is None:
         return plan
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]

@@ -34,12 +34,12 @@ from migrate_groups.text import named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with everything that it was made from.
+    """A plan with everything from which it was made.
 
-    knowledge: the split, the receipt, and what was learned before the source group stopped. wanted: each partition that
-    a target group is to get, sorted by group, topic and partition. reading: the source group's description and
-    committed offsets, and the log ranges. cluster_facts: permissions, topic names and offsets retention, which are not
-    read again for the final plan.
+    knowledge: the split (which target group gets which topics), the receipt, and what was learned before the source
+    group stopped. wanted: each partition that a target group is to get, sorted by group, topic and partition. reading:
+    the source group's description and committed offsets, and the log ranges. cluster_facts: permissions, topic names
+    and offsets retention, which are not read again when the plan is made again after the stop.
     """
 
     knowledge: Knowledge
@@ -59,7 +59,10 @@ class Prepared:
         return self.knowledge.receipt
 
     def rows(self) -> Iterator[Row]:
-        """Yield a snapshot row for each partition of a target group, with the offset that the group is to get."""
+        """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
+
+        The offset is None if the option ``uncommitted`` decides.
+        """
         look, bounds = self.reading.observed, self.reading.bounds
         for each in self.wanted:
             log = bounds.get(each.topic_partition)
@@ -93,10 +96,13 @@ def prepare(
 ) -> Prepared:
     """Return the provisional plan, from the source group's current committed offsets. Reads only.
 
-    The source group may still run; the plan is made again once it has stopped (`CutOver`). ``receipt`` is the record of
-    the run so far. ``baseline`` is the source group's snapshot from an interrupted run; it is used if the group no
-    longer exists because all its offsets have expired. ``hold``: also check whether this tool can join the stopped
-    source group to keep consumers out.
+    The source group may still run; the plan is made again once it has stopped (`CutOver`).
+
+    spec: the split: which topics of the source group each target group gets.
+    receipt: the record of the run so far.
+    baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the group no
+    longer exists because all its offsets have expired.
+    hold: also check whether this tool can join the stopped source group to keep consumers out.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
     longer exists and the baseline can't replace it; and the errors of `GroupReader`.
@@ -136,7 +142,8 @@ def prepare(
 class CutOver:
     """Wait until the source group has stopped (`wait_for_stop`), then make the final plan (`read`). Both only read.
 
-    A source group that keeps topics may keep running on those; one that hands over all its topics must be Empty.
+    A source group that keeps topics may keep running on those. A source group that hands over all its topics must be
+    Empty.
 
     shown: the provisional plan that the user agreed to. wait: seconds until giving up. events: ``still_running`` is
     called after each check, and ``said`` when the group has stopped. keep_baseline: called with the snapshot rows of
@@ -164,8 +171,8 @@ class CutOver:
     def wait_for_stop(self) -> None:
         """Wait until the source group has stopped consuming the topics that it hands over.
 
-        Raises `Refused` if the wait runs out, or if the group no longer exists and can't be restored; `GroupNotFound`;
-        and the errors of `GroupReader`.
+        Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets can't be
+        restored; `GroupNotFound`; and the errors of `GroupReader`.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
@@ -173,9 +180,12 @@ class CutOver:
     def read(self) -> Prepared:
         """Return the plan to write, made from the committed offsets of the stopped source group.
 
-        To save time, the log end offset of the provisional plan is used again if the committed offset does not exceed
-        it. Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
-        shown, or if the group no longer exists and can't be restored; `GroupNotFound`; and the errors of `GroupReader`.
+        To save time, a log end offset that was read for the shown plan, before the stop, is used again if the committed
+        offset does not exceed it.
+
+        Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
+        shown, or if the group no longer exists and its last known offsets can't be restored; `GroupNotFound`; and the
+        errors of `GroupReader`.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -195,9 +205,9 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Within the block, turn `GroupNotFound` into `Refused` if the group's last offsets can't be restored.
+        """Within the block, turn `GroupNotFound` into `Refused` if the group's last known offsets can't be restored.
 
-        The message of `Refused` says why they can't. If they can, `GroupNotFound` is raised as it is.
+        The message of `Refused` says why they can't. If they can, `GroupNotFound` is raised unchanged.
         """
         try:
             yield

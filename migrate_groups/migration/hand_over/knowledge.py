@@ -1,4 +1,4 @@
-"""Determine the offset of each partition that a source group hands over: from its commits, or from earlier facts."""
+"""Determine the offset of each partition that a source group hands over, from its commits or from earlier readings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 class Knowledge:
     """What was learned before the source group stopped, for partitions in which it has no committed offset now.
 
-    spec: the split. options: the options of the write. receipt: the record of the run so far, with offsets that an
-    interrupted run handed over. last: the last known committed offsets of the source group. ends: log end offsets that
-    were read while a member consumed the topic. baseline: what was read of the source group before the wait for its
-    stop; a partition that is not in it was added since. None: the wait has not begun.
+    spec: the split: which target group gets which topics.
+    options: the options of the write.
+    receipt: the record of the run so far, with the offsets that an interrupted run handed over.
+    last: the last known committed offsets of the source group.
+    ends: log end offsets that were read while a member consumed the topic.
+    baseline: what was read of the source group before the wait for its stop; a partition that it lacks was added since.
+    None if the wait has not begun.
     """
 
     spec: SplitSpec
@@ -38,9 +41,8 @@ class Knowledge:
     def wanted(self, reading: Reading) -> list[Wanted]:
         """Return each partition that a target group is to get, with its offset, sorted by group, topic and partition.
 
-        ``reading`` has the source group's committed offsets.
-
-        Raises `InvalidInput` if the split does not cover the group's topics.
+        reading: the source group's committed offsets. Raises `InvalidInput` if the split does not cover the group's
+        topics.
         """
         takers: dict[str, list[str]] = defaultdict(list)
         for group, taken in cover(self.spec, reading.observed.topics).targets.items():
@@ -80,10 +82,10 @@ class Knowledge:
     def _uncommitted(
         self, reading: Reading, group: str, partition: TopicPartition
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
-        """Return what a target group gets for a partition without a committed offset in the source group.
+        """Return what a target group gets for a partition in which the source group has no committed offset now.
 
-        That is the origin of its offset, and either the committed offset that has expired, or the offset to start at;
-        the other is None. Both are None if nothing is known.
+        The result is the origin, a committed offset of the source group that has expired, and an offset to start at. At
+        least one of the two offsets is None. Both are None if nothing is known about the partition.
         """
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
@@ -114,9 +116,10 @@ class Knowledge:
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
-    """Return the log end offset of each partition if the group is running; nothing if it is Empty or Dead.
+    """Return the log end offset of each partition if the group is running; an empty mapping if it is Empty or Dead.
 
-    They are for the provisional plan only: the final plan uses the log end offsets that `EndsWhileConsumed` proves.
+    They are only for the plan that is shown before the source group has stopped. The final plan uses the log end
+    offsets that `EndsWhileConsumed` proves.
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

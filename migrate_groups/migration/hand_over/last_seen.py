@@ -1,6 +1,6 @@
-"""Keep what can't be read any more once the source group has stopped.
+"""Keep facts that can no longer be read once the source group has stopped.
 
-That is: committed offsets that expire, and the log end offsets at which its members still consumed.
+They are committed offsets that expire, and the log end offsets up to which the group's members still consumed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from migrate_groups.text import counted
 
 @dataclass(slots=True)
 class LastCommitted:
-    """The last known committed offsets of the source group, and whether it had stopped when they were read.
+    """The last known committed offsets of the source group.
 
     If some or all of them expire before the hand-over, and the option ``vanished`` is "restore", the offsets here are
-    handed over.
+    handed over. stopped: whether the group had stopped when they were read.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -53,9 +53,10 @@ class LastCommitted:
         return self._note(look)
 
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
-        """Raise `Refused` if a group no longer exists and its last known offsets can't be handed over.
+        """Raise `Refused` if the last known offsets of a group that no longer exists can't be handed over.
 
-        That is, if the option ``vanished`` is not "restore", or if the group still ran when they were read.
+        They can't be handed over if the option ``vanished`` is not "restore", or if the group still ran when they were
+        read. The caller has found that the group does not exist.
         """
         gone = (
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'committed offset')} "
@@ -80,12 +81,12 @@ class LastCommitted:
 class EndsWhileConsumed:
     """The offsets at which target groups start in partitions without a committed offset of the source group.
 
-    Used with the option ``uncommitted`` "latest". Such an offset is the last log end offset that was read while a
-    member of the source group still consumed the topic. The log end offset at the time of the write would be too high:
-    records that were produced after the last member had left would be skipped.
+    They are used with the option ``uncommitted`` "latest". Such an offset is the last log end offset that was read
+    while a member of the source group still consumed the topic. The log end offset at the time of the write would be
+    too high: records that were produced after the last member had left would be skipped.
 
     While the source group runs, the log end offsets are read again and again. A log end offset is proven, and may be
-    used, if both of these hold:
+    used, if both of these conditions hold:
 
     - A later observation still finds the group Stable, with a member on the topic. Otherwise the last member may have
       left before the log end offset was read, without having received the records before it. In another state, a
@@ -93,8 +94,8 @@ class EndsWhileConsumed:
     - The last stable offset has reached the log end offset. Otherwise a transaction was open there, and a
       ``read_committed`` member had not received its records.
 
-    partitions: those without a committed offset; none if ``uncommitted`` is not "latest". unproven: log end offsets
-    that a later observation has to prove. proven: by partition, the offset to start at.
+    partitions: the partitions without a committed offset; none if ``uncommitted`` is not "latest". unproven: by
+    partition, a log end offset that a later observation has to prove. proven: by partition, the offset to start at.
     """
 
     reader: GroupReader
@@ -104,7 +105,7 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Begin with the log end offsets in the first reading of the source group, of partitions without a commit.
+        """Return the log end offsets of the first reading of the source group, for partitions without a commit.
 
         They are not proven yet. The result has no partitions if the option ``uncommitted`` is not "latest".
         """
@@ -120,8 +121,8 @@ class EndsWhileConsumed:
     def seen(self, look: ObservedGroup) -> None:
         """Add an observation of the source group during the wait for its stop.
 
-        For each topic that it shows a member on, the log end offsets that were read before are now proven, and are read
-        again.
+        If the group is Stable with a member on a topic, the log end offsets of this topic that were read before are
+        proven now. They are then read again.
         """
         members = look.description.members if look.description.state == "Stable" else ()
         held = frozenset[str]().union(*(member.topics for member in members))
@@ -132,7 +133,10 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Keep these log end offsets as unproven, except where the last stable offset, read now, has not reached it."""
+        """Keep these log end offsets as unproven, unless the partition's last stable offset, read now, is lower.
+
+        It is lower while a transaction is open.
+        """
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

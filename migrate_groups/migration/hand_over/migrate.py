@@ -1,4 +1,4 @@
-"""The whole cut-over: wait for the source group to stop, write, watch; and the files that it saves."""
+"""Carry out the whole cut-over: wait for the source group to stop, write, watch, and save the files of the run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class MigrateRequest:
 
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
     seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
-    write (``guard`` seconds) is over. approved: the name of the file of the plan that was reviewed, and that plan.
+    write (``guard`` seconds) is over. approved: the file name of the plan that was reviewed, and that plan; None if no
+    plan was reviewed.
     """
 
     file: SplitFile
@@ -67,9 +68,12 @@ class MigrateRequest:
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
     """Return the provisional plan from the cluster's current state. Reads only.
 
-    Returns None if the run has handed over already and a target group has started. Raises the errors of `prepare` and
-    `is_over`; `Refused` if the receipt forbids a hand-over, or if the plan's intent differs from that of the plan in
-    ``wanted.approved``; `UsageError` if the run directory is of another migration.
+    The plan is provisional, because `migrate` makes it again once the source group has stopped. Returns None if the run
+    has handed over already and a target group has started.
+
+    Raises the errors of `prepare` and `is_over`. Raises `Refused` if the receipt forbids a hand-over, or if groups,
+    partitions or cluster differ from those of the plan in ``wanted.approved``. Raises `UsageError` if the options
+    differ from those of that plan, or if the run directory is of another migration.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -81,10 +85,15 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over the source group's offsets to the target groups, and return the result.
 
-    The steps: make a provisional plan, ask the user, wait until the source group has stopped, keep its consumers out
-    (``hold``), read the log ends of ``__consumer_offsets`` for `audit`, read the offsets and make the final plan,
-    write, read back, save the files of the run, watch the source group. The same call resumes an interrupted run.
-    Returns None if an earlier run has handed over and a target group has started since.
+    Returns None if an earlier run has handed over and a target group has started since. The same call resumes an
+    interrupted run. These are the steps:
+
+    - Make a provisional plan, ask the user, and wait until the source group has stopped.
+    - Keep consumers out of the source group, if ``hold`` is set.
+    - Read the log end offsets of ``__consumer_offsets``, which `audit` needs.
+    - Read the committed offsets, and make the final plan.
+    - Write the offsets, read them back, and save the files of the run.
+    - Watch the source group.
 
     Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
     then.
@@ -125,10 +134,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 
 def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
-    """Return the provisional plan, and tell the user which members must stop for it.
+    """Return the provisional plan (it is made again after the stop), and tell the user which members must stop.
 
-    Raises `Refused` if its intent differs from that of the plan in ``wanted.approved``; `UsageError` if its options do,
-    or if the receipt is of another migration.
+    Raises `UsageError` if the options differ from those of the plan in ``wanted.approved``, or if the receipt is of
+    another migration. Raises `Refused` if the groups, partitions or cluster differ from those of the approved plan.
     """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
@@ -156,12 +165,13 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
 
 
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
-    """Raise an error naming each difference in intent between a reviewed plan, ``approved``, and the current plan.
+    """Raise an error that names each difference in intent between a reviewed plan and the current plan.
 
-    It is `UsageError` if options differ, and else `Refused`.
+    The error is `UsageError` if the options differ, and otherwise `Refused`. approved: the file name of the reviewed
+    plan, and that plan; None means that there is nothing to compare.
 
-    Changes without a source group do not count when a run is resumed: their partitions were added while the interrupted
-    run waited.
+    If an interrupted run is resumed, changes without a source group are not compared: their partitions were added while
+    that run waited.
     """
     if approved is None:
         return
@@ -175,7 +185,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
-    """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads it.
+    """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads the topic.
 
     If they can't be read, tell the user and return None.
     """
@@ -199,10 +209,11 @@ def keep(
 ) -> None:
     """Save the files of the run after the write: split, snapshots and plan, and a snapshot of the target groups.
 
-    If the write is not whole, because a partition is not confirmed or the source group still consumes, there is no
-    snapshot of the target groups. The new applications may start as soon as the offsets are written. To keep them from
-    waiting, the log end offsets are read here, after the write: only the source group's lag in its snapshot needs them.
-    If a file can't be written, ``file.failure`` says so and no error is raised, because the offsets are in place.
+    If a partition is not confirmed or the source group still consumes, there is no snapshot of the target groups. If a
+    file can't be written, no error is raised, because the offsets are in place: ``file.failure`` says so.
+
+    The log end offsets are read here, after the write, because only the lag in the source group's snapshot needs them.
+    The new applications may start as soon as the offsets are written, and do not wait for this.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
@@ -226,8 +237,8 @@ def _watched_after_hold(
 ) -> Execution:
     """Watch the source group for some seconds after the hold has ended, and return the execution.
 
-    The watch after the write found nothing, because the hold kept all consumers out. What the group did since, or why
-    the hold was lost, is in ``moved`` of the execution.
+    During the hold this tool was a member of the group and kept all consumers out, so the watch after the write found
+    nothing. ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)

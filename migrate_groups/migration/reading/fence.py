@@ -14,9 +14,10 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
-    """Return the current log end offsets of ``__consumer_offsets``.
+    """Return the fence: the current log end offset of each partition of ``__consumer_offsets``.
 
-    Returns None if the topic does not exist, or if this principal may not describe it. Raises `ClusterUnavailable`.
+    In the fence, the log end offset of a partition without a leader is None. The result is None if the topic does not
+    exist, or if the client's principal may not describe it. Raises `ClusterUnavailable`.
     """
     try:
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)

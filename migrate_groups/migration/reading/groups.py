@@ -1,4 +1,4 @@
-"""List and describe consumer groups: state, members, committed offsets and lag, as far as this principal may see them.
+"""List and describe groups: state, members, committed offsets and lag, as far as the client's principal may see them.
 
 All groups are read at once, so that the number of requests does not grow with the number of groups.
 """
@@ -44,10 +44,11 @@ T = TypeVar("T")
 class GroupStatus:
     """A group with its members, and the committed offset and log range of each of its partitions.
 
-    members: None if they can't be read.
-    topics: those for which the group has a committed offset, an assignment or a subscription.
-    partitions: every partition of these topics that is visible.
-    remarks: what is not known, and why; empty if everything is known.
+    members: the group's members; None if they can't be read.
+    topics: the topics for which the group has a committed offset, an assignment or a subscription.
+    partitions: a snapshot row for each partition of these topics. If a topic can't be described, only the partitions
+    with a committed offset are known.
+    remarks: what is not known about the group, and why; empty if everything is known.
     """
 
     description: GroupDescription
@@ -63,17 +64,20 @@ class GroupStatus:
 
     @property
     def state(self) -> str:
-        """The state in Kafka's own words, such as ``Stable``."""
+        """The state as Kafka names it, such as ``Stable``."""
         return self.description.state
 
     @property
     def group_type(self) -> str:
-        """The type in Kafka's own words: ``classic``, ``consumer`` (KIP-848), ``share``, ``streams``."""
+        """The type as Kafka names it: ``classic``, ``consumer`` (KIP-848), ``share``, ``streams``."""
         return self.description.group_type
 
     @property
     def lag(self) -> int | None:
-        """The sum of all known lags; None if no partition's lag is known: no committed offset is not lag 0."""
+        """The sum of all known lags; None if the lag of no partition is known.
+
+        A partition without a committed offset has an unknown lag, and not lag 0.
+        """
         known = [row.lag for row in self.partitions if row.lag is not None]
         return sum(known) if known else None
 
@@ -84,12 +88,12 @@ class GroupStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """What was read of the groups and their topics.
+class _GroupFacts:
+    """What was read about the groups and their topics.
 
-    committed: by group and partition; None: a transactional commit is pending. hidden: topics that this principal may
-    not describe. undescribed: the groups whose description could not be read, each with the error. unread: the same for
-    committed offsets.
+    committed: committed offsets by group and partition; None means that a transactional commit is pending. hidden:
+    topics that the client's principal may not describe. undescribed: the groups whose description could not be read,
+    each with the error. unread: the groups whose committed offsets could not be read, each with the error.
     """
 
     groups: Mapping[str, GroupDescription]
@@ -108,15 +112,16 @@ def list_groups(
     topics: Collection[TopicPattern] = (),
     states: Collection[str] = (),
 ) -> tuple[GroupStatus, ...]:
-    """Return all groups that this principal may describe, sorted by name; what is not known of a group is a remark.
+    """Return all groups that the client's principal may describe, sorted by name.
 
-    names: only these groups. topics: only groups that have a committed offset, an assignment or a subscription for a
-    matching topic, and groups of which that is not known. Only matching topics are in the result. states: only groups
-    in one of these states, in any letter case.
+    The remarks of a group say what is not known of it. names: only groups with these names. topics: only groups that
+    have a committed offset, an assignment or a subscription for a matching topic, and groups whose topics are not
+    known. Only matching topics are in the result. states: only groups in one of these states, in any letter case.
 
     A pending transactional commit is not waited for. A group that is deleted meanwhile is left out. Raises `UsageError`
-    for an unknown state; `GroupNotFound` and `InvalidInput` if a group or a topic that is named does not exist;
-    `NotAuthorized` if it is hidden; `ClusterUnavailable`.
+    for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a named topic does not
+    exist and no group has it; `NotAuthorized` if the principal may not describe a named group or topic;
+    `ClusterUnavailable`.
     """
     wanted = _states(states)
     named_topics = {pattern.name for pattern in topics if pattern.name is not None}
@@ -135,20 +140,20 @@ def list_groups(
     if nowhere := named_topics - visible - _all(own):
         raise InvalidInput(f"topic {some(nowhere)} does not exist, and no group is subscribed to it")
     found, hidden = _visible(reader, _all(own))
-    seen = _Seen(
+    facts = _GroupFacts(
         groups=groups, committed=committed, topics=found, hidden=hidden, undescribed=undescribed, unread=unread
     )
     unsure = {*undescribed, *unread, *(group for group, each in groups.items() if not _has_readable_members(each))}
     kept = [group for group in groups if not topics or own[group] or group in unsure]
-    return _statuses(reader, clock, seen, {group: own[group] for group in kept})
+    return _statuses(reader, clock, facts, {group: own[group] for group in kept})
 
 
 def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[GroupStatus, ...]:
-    """Return these groups in this order. The groups may have members.
+    """Return the status of each of these groups, in the same order. The groups may have members.
 
     A pending transactional commit is not waited for. Raises `GroupNotFound`; `UsageError` for an empty name; `Refused`
-    if a member's metadata is not Kafka's consumer protocol; `NotAuthorized`, also for a hidden topic;
-    `ClusterUnavailable`.
+    if a member's metadata is not in Kafka's consumer protocol; `NotAuthorized`, also if the principal may not describe
+    a topic of a group; `ClusterUnavailable`.
     """
     found = {group: existing(each) for group, each in reader.describe_groups([*map(not_empty, groups)]).items()}
     everywhere = raise_first(reader.all_committed_by_group(_committing(found)))
@@ -164,14 +169,19 @@ def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[
     committed = {
         group: _known_or_pending(commits, unknown[group], rest.get(group, {})) for group, commits in everywhere.items()
     }
-    seen = _Seen(groups=found, committed=committed, topics=topics, hidden=frozenset(), undescribed={}, unread={})
-    return _statuses(reader, clock, seen, own)
+    facts = _GroupFacts(groups=found, committed=committed, topics=topics, hidden=frozenset(), undescribed={}, unread={})
+    return _statuses(reader, clock, facts, own)
 
 
 def _known_or_pending(
     commits: CommittedOffsets, unknown: Collection[TopicPartition], read: CommittedOffsets
 ) -> CommittedOffsets:
-    """Return the committed offsets, and None for each partition with a pending commit, which was not ``read``."""
+    """Return a group's committed offsets, and None for each partition with a pending transactional commit.
+
+    commits: all committed offsets of the group. unknown: the partitions that ``commits`` lacks or has None for, which
+    were then requested by name. read: the answer to that request, which lacks the partitions with a pending commit.
+    Partitions without a committed offset are left out of the result.
+    """
     known = {partition: each for partition, each in {**commits, **read}.items() if each is not None}
     return {**known, **{partition: None for partition in unknown if partition not in read}}
 
@@ -179,8 +189,8 @@ def _known_or_pending(
 def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[tuple[GroupStatus, ...], str]:
     """Return the groups with the timestamp of each partition's oldest unread record, and a remark for the user.
 
-    The remark says why timestamps may be those of transaction markers; it is empty if they are not. Raises the errors
-    of `GroupReader`.
+    The remark says why some timestamps may be those of transaction markers; it is empty if they are not. Raises the
+    errors of `GroupReader`.
     """
     found = with_time_lag(reader, SnapshotTable.of_rows(row for group in groups for row in group.partitions))
     rows: dict[str | None, list[Row]] = defaultdict(list)
@@ -197,7 +207,10 @@ def _states(given: Collection[str]) -> frozenset[str]:
 
 
 def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListing]:
-    """Return the groups with these names, or all groups for no name. Raises `GroupNotFound`."""
+    """Return the groups with these names, or all groups if ``names`` is empty.
+
+    Raises `GroupNotFound`; `NotAuthorized` if the client's principal may not describe a named group.
+    """
     every = reader.list_groups()
     if not names:
         return every
@@ -208,7 +221,7 @@ def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListin
 
 
 def _answers(answers: Mapping[str, T | MigrateGroupsError]) -> tuple[dict[str, T], dict[str, MigrateGroupsError]]:
-    """Return the answers and the errors, each by group. Raises the error if the cluster did not answer."""
+    """Return the answers and the errors, each by group. Raises `ClusterUnavailable` if the cluster did not answer."""
     found: dict[str, T] = {}
     failed: dict[str, MigrateGroupsError] = {}
     for group, answer in answers.items():
@@ -240,7 +253,7 @@ def _all(topics: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 
 def _visible(reader: GroupReader, topics: frozenset[str]) -> tuple[Mapping[str, TopicDescription], frozenset[str]]:
-    """Return the descriptions of the topics that exist, and the topics that this principal may not describe."""
+    """Return the descriptions of the topics that exist, and the topics that the client's principal may not describe."""
     try:
         return reader.describe_topics(topics), frozenset()
     except NotAuthorized:
@@ -258,38 +271,38 @@ def _partitions(topics: Mapping[str, TopicDescription], names: frozenset[str]) -
 
 
 def _statuses(
-    reader: GroupReader, clock: Clock, seen: _Seen, own: Mapping[str, frozenset[str]]
+    reader: GroupReader, clock: Clock, facts: _GroupFacts, own: Mapping[str, frozenset[str]]
 ) -> tuple[GroupStatus, ...]:
     """Return the status of each group in ``own``. own: by group, the topics whose partitions the status includes."""
     taken_at = clock.now()
     offsets = {}
     for group, topics in own.items():
-        commits = {each: found for each, found in seen.committed.get(group, {}).items() if each.topic in topics}
-        offsets[group] = dict.fromkeys(sorted({*_partitions(seen.topics, topics), *commits})) | commits
+        commits = {each: found for each, found in facts.committed.get(group, {}).items() if each.topic in topics}
+        offsets[group] = dict.fromkeys(sorted({*_partitions(facts.topics, topics), *commits})) | commits
     bounds = reader.log_ranges({partition for of_group in offsets.values() for partition in of_group})
     cluster_id = reader.cluster_id()
     readings = {
         group: Reading(
             cluster_id=cluster_id,
             taken_at=taken_at,
-            observed=ObservedGroup(description=seen.groups[group], topics=seen.topics, committed=offsets[group]),
+            observed=ObservedGroup(description=facts.groups[group], topics=facts.topics, committed=offsets[group]),
             bounds=bounds,
         )
         for group in own
     }
-    return tuple(_status(reader.principal, seen, reading, own[group]) for group, reading in readings.items())
+    return tuple(_status(reader.principal, facts, reading, own[group]) for group, reading in readings.items())
 
 
-def _status(principal: str, seen: _Seen, reading: Reading, topics: frozenset[str]) -> GroupStatus:
+def _status(principal: str, facts: _GroupFacts, reading: Reading, topics: frozenset[str]) -> GroupStatus:
     description, rows = reading.observed.description, tuple(reading.rows())
     group, group_type = description.group, description.group_type
-    remarks = [str(errors[group]) for errors in (seen.undescribed, seen.unread) if group in errors]
+    remarks = [str(errors[group]) for errors in (facts.undescribed, facts.unread) if group in errors]
     is_readable = _has_readable_members(description)
     if not is_readable:
         remarks.append(f"the members of a {group_type} group can't be read")
     if group_type == "share":
         remarks.append("a share group commits no offsets (KIP-932)")
-    pending = [partition for partition, offset in seen.committed.get(group, {}).items() if offset is None]
+    pending = [partition for partition, offset in facts.committed.get(group, {}).items() if offset is None]
     pending = [partition for partition in pending if partition.topic in topics]
     if pending:
         remarks.append(f"a transactional commit is pending for {some(pending)}")
@@ -297,13 +310,13 @@ def _status(principal: str, seen: _Seen, reading: Reading, topics: frozenset[str
         remarks.append(f"no committed offset for {counted(uncommitted, 'partition')}")
     if endless := [row.topic_partition for row in rows if row.offset is not None and row.log_end_offset is None]:
         remarks.append(f"no log end offset for {some(endless)}: it has no leader, or does not exist")
-    if hidden := topics & seen.hidden:
+    if hidden := topics & facts.hidden:
         remarks.append(f"{principal} lacks Describe on Topic {some(hidden)}")
-    if missing := topics - seen.topics.keys() - hidden:
+    if missing := topics - facts.topics.keys() - hidden:
         remarks.append(f"topic {some(missing)} does not exist")
     return GroupStatus(
         description=description,
-        members=description.members if is_readable and group not in seen.undescribed else None,
+        members=description.members if is_readable and group not in facts.undescribed else None,
         topics=topics,
         partitions=rows,
         remarks=tuple(remarks),

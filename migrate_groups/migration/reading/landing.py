@@ -19,10 +19,10 @@ _FILE_RECORDS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """What was copied of ``__consumer_offsets``, and how many offsets could not be copied yet.
+    """The result of copying ``__consumer_offsets``: the copied log, and how many offsets could not be copied yet.
 
-    held_back: for each partition number, how many offsets before the log end could not be read, because an open
-    transaction holds them back.
+    held_back: by partition number, how many offsets before the log end could not be read, because an open transaction
+    holds them back.
     """
 
     log: CopiedLog
@@ -30,9 +30,9 @@ class Landing:
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """Number, first copied offset, end of the copied offsets (exclusive) and ``held_back`` of each partition.
+        """For each partition: number, first copied offset, end of the copied offsets (exclusive), and ``held_back``.
 
-        Spark reads them as `spark.offsets_topic.evidence.RANGES`.
+        Spark reads these tuples as `spark.offsets_topic.evidence.RANGES`.
         """
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
@@ -40,7 +40,7 @@ class Landing:
 
     @property
     def offsets(self) -> int:
-        """The number of copied offsets in all partitions; the number of records is at most that."""
+        """The number of copied offsets in all partitions. The number of records is lower if the log has gaps."""
         return sum(end - start for _, start, end, _ in self.ranges)
 
 
@@ -49,11 +49,12 @@ def land(
 ) -> Landing:
     """Copy the records of these partitions of ``__consumer_offsets`` that ``log`` lacks, up to the current log end.
 
-    partitions: their numbers; ``log`` must have each with its start offset. progress: called with the number of offsets
-    that are copied, and the number to copy.
+    partitions: their numbers; ``log`` must have a start offset for each. progress: called with the number of offsets
+    that are copied, and the number to copy. Returns the log with the new records, and how many offsets could not be
+    read.
 
-    Raises `Undetermined` if the log end of a partition is below the offset up to which it was copied, because the topic
-    was created again or truncated; `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`;
+    Raises `Undetermined` if the log end of a partition is below the offset up to which it was copied before, because
+    the topic was created again or truncated; `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`;
     `InvalidInput` if a file can't be written.
     """
     found = _bounds(reader, {number: log.ends[number] for number in partitions})
@@ -76,10 +77,10 @@ def land(
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current log start and log end offset of each partition in ``reached``.
+    """Return the current log start and log end offset of each partition in ``reached``, by partition number.
 
-    ``reached``: the offset up to which each partition is copied. Raises `ClusterUnavailable` if a partition has no
-    leader; `Undetermined` if it now ends before that offset.
+    reached: the offset up to which each partition was copied before. Raises `ClusterUnavailable` if a partition has no
+    leader; `Undetermined` if the log end offset of a partition is now below its offset in ``reached``.
     """
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}

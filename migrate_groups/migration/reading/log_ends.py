@@ -13,7 +13,10 @@ from migrate_groups.snapshots.times import milliseconds_of
 
 
 class LogEnd(NamedTuple):
-    """The log end offset of a partition at the time ``taken_at``; None: it can no longer be determined."""
+    """The log end offset of a partition at the time ``taken_at``.
+
+    log_end_offset: None if it can no longer be determined.
+    """
 
     topic: str
     partition: int
@@ -22,9 +25,9 @@ class LogEnd(NamedTuple):
 
 
 def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
-    """Return the log end offsets of all partitions that this principal may describe.
+    """Return the log end offset of each partition that the client's principal may describe.
 
-    Raises the errors of `GroupReader`.
+    A partition without a leader is left out. Raises the errors of `GroupReader`.
     """
     topics = reader.describe_topics(None)
     every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
@@ -40,15 +43,18 @@ def log_ends(
 ) -> Iterator[LogEnd]:
     """Yield the log end offset of each partition at each of these times.
 
-    moments: the times, in order. last: the log end offsets that were read at the last of them; a partition that it
-    lacks gets its current one. They are not found by timestamps, because the clocks of producers differ from ours, and
-    a group that has caught up would be ahead of such a log end.
+    moments: the times, in ascending order. last: log end offsets that were read at the last of these times; a partition
+    that ``last`` lacks gets its current log end offset. progress: called with the number of times that are done, and
+    the number of all times.
 
-    The log end at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In a
-    compacted log, this may be a little higher than the log end was. If that record is the first in the log and the log
-    does not start at 0, the log end is not known, because earlier records may have been deleted. A partition is left
-    out if it does not exist, has no leader, or is not visible to this principal because it lacks Describe on the topic.
-    progress: called with the number of times that are done, and of all. Raises the errors of `GroupReader`.
+    The log end offset at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In
+    a compacted log, this may be a little higher than the log end offset was. The log end offset is not known if that
+    record is the first in the log and the log does not start at 0, because earlier records may have been deleted. The
+    last time is not looked up in this way: the clocks of producers differ from the local clock, and a group that has
+    caught up could then be ahead of the log end offset.
+
+    A partition is left out if it does not exist or has no leader, or if the client's principal lacks Describe on its
+    topic. Raises the errors of `GroupReader`.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]

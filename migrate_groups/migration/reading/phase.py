@@ -1,6 +1,7 @@
 """Cache topics and permissions for one phase of a use case, for instance one plan, so that each is requested once.
 
-Committed offsets, group descriptions and log end offsets are never cached: reading them again is what shows a change.
+Committed offsets, group descriptions and log end offsets are never cached, because they are read again to detect
+changes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from migrate_groups.model.topics import TopicDescription
 
 
 def for_one_phase(reader: GroupReader) -> GroupReader:
-    """Return a reader that requests each topic's description, and the permissions on each group or topic, only once."""
-    return cast("GroupReader", _Remembering(reader))
+    """Return a reader that requests each topic's description, and the permissions on each group or topic, only once.
+
+    All other methods are those of ``reader``.
+    """
+    return cast("GroupReader", _CachingReader(reader))
 
 
-class _Remembering:
+class _CachingReader:
     def __init__(self, reader: GroupReader) -> None:
         self._reader = reader
         self._topics: dict[str, TopicDescription] = {}
@@ -31,8 +35,8 @@ class _Remembering:
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics, and request only those that are not cached.
 
-        A topic that was not in an earlier answer is requested again by name, because only then do brokers say if this
-        principal may not describe it. See `GroupReader.describe_topics`.
+        A topic that was not in an earlier answer is requested again by name. Only then do brokers say whether the
+        client's principal may not describe it. See `GroupReader.describe_topics`.
         """
         if topics is None:
             if not self._has_all:

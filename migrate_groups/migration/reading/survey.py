@@ -26,10 +26,11 @@ from migrate_groups.planning.wanted import Wanted
 def permissions_unless_hidden(
     reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return the operations that this principal may perform on these groups and topics.
+    """Return the operations that the client's principal may perform on these groups and topics.
 
-    Raises `NotAuthorized` if it lacks Describe on one of them, naming all ``wanted`` operations that it lacks. Without
-    this check, brokers would leave that group or topic out of their answers without an error
+    ``None`` means that the brokers do not return the operations. Raises `NotAuthorized` if the principal lacks Describe
+    on one of the groups and topics; the message names all ``wanted`` operations that it lacks. Without this check,
+    brokers would leave that group or topic out of their answers without an error
     (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     permissions = reader.permissions([*wanted])
@@ -41,7 +42,8 @@ def permissions_unless_hidden(
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the offsets retention.
 
-    Raises the errors of `permissions_unless_hidden` and `GroupReader`.
+    Raises `NotAuthorized` if the client's principal lacks Describe on one of the groups and topics; and the errors of
+    `GroupReader`.
     """
     visible = reader.describe_topics(None)
     return ClusterFacts(
@@ -61,10 +63,10 @@ def survey(
 ) -> Survey:
     """Return the descriptions and committed offsets of the groups in ``wanted``, and their topics and log ranges.
 
-    ``cluster_facts`` were read before; they are read again if they lack a group or topic. ``reading`` has what was just
-    read of the source group, which is not read again. Every partition of every topic is requested by name, so that a
-    topic on which this principal lacks Describe is an error and not an omission. Raises the errors of
-    `read_cluster_facts`.
+    cluster_facts: permissions, topic names and offsets retention, if they were read before; they are read again if they
+    lack a group or topic. reading: what was just read of the source group, which is not read again. Every partition of
+    every topic is requested by name, so that brokers return an error for a topic on which the principal lacks Describe,
+    and do not leave it out. Raises the errors of `read_cluster_facts`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)
@@ -74,10 +76,10 @@ def survey(
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
     there = [group for group, described in groups.items() if described.exists]
-    in_question = _in_question(wanted, topics)
+    partitions = _involved_partitions(wanted, topics)
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),
-        **read_committed(reader, {group: in_question[group] for group in there if group not in looks}),
+        **read_committed(reader, {group: partitions[group] for group in there if group not in looks}),
         **{group: looks[group].committed for group in groups if group in looks},
     }
     return Survey(
@@ -94,11 +96,12 @@ def survey(
 def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
     """Return the wanted offsets below which an election has replaced records (`Survey.cut`).
 
-    The leader epoch of a committed offset is that of the last record that the group has processed. If this epoch ended
-    below the committed offset, the leader of the next epoch did not have all records that the group has processed, and
-    other records may have their offsets now. If the group read only a transaction marker after that record, the epoch
-    ended below the committed offset, too, but there is no record in between
-    (docs/kafka-behaviour.md#logs).
+    Each is returned with the offset of the first record that was replaced. The leader epoch of a committed offset is
+    that of the last record that the group has processed. If this epoch ended below the committed offset, the leader of
+    the next epoch did not have all records that the group has processed, and other records may have their offsets now.
+
+    The epoch also ends below the committed offset if the group read only a transaction marker after that record. Then
+    there is no record in between, and the offset is left out (docs/kafka-behaviour.md#logs).
     """
     ends = reader.epoch_ends({epoch for _, _, epoch in _with_epochs(wanted)})
     if not ends:  # as in almost every cut-over: this runs while the consumers are stopped
@@ -123,7 +126,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
 
 
 def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
-    """Yield the committed offsets that have a leader epoch, each with its partition and this epoch."""
+    """Yield each committed offset that has a leader epoch, with its partition and this leader epoch."""
     for each in wanted:
         if (committed := each.committed) is not None and committed.leader_epoch is not None:
             partition = each.topic_partition
@@ -134,7 +137,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
     return [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
 
 
-def _in_question(
+def _involved_partitions(
     wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
     """Return, for each target and source group, all partitions of the topics that it gets or hands over."""

@@ -23,8 +23,9 @@ from migrate_groups.text import counted
 class ObservedGroup:
     """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    topics: the descriptions of these topics. committed: the committed offset of every partition of these topics; None:
-    no committed offset. Partitions of topics that stay with the group are only there if their offset is known.
+    topics: the descriptions of these topics. committed: the committed offset of every partition of these topics; None
+    means no committed offset. A partition of a topic that stays with the group is left out if its committed offset is
+    not known.
     """
 
     description: GroupDescription
@@ -34,10 +35,11 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsToRead:
-    """Which topics of a group are read: its own, and those in ``also``.
+    """Which topics of a group are read: those for which it has a commit, an assignment or a subscription, and ``also``.
 
-    stay: patterns of topics that stay with the group. Their transactional commits may be pending for as long as their
-    members run, so they are not waited for: a partition without a known committed offset is left out.
+    also: further topics. stay: patterns of topics that stay with the group. Transactional commits on them may be
+    pending for as long as the group's members run, so they are not waited for: a partition without a known committed
+    offset is left out.
     """
 
     also: frozenset[str] = frozenset()
@@ -61,16 +63,19 @@ class Reading:
 
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
-        """The log start offset of each partition."""
+        """The log start offset of each partition that exists and has a leader."""
         return {partition: bounds.start for partition, bounds in self.bounds.items()}
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """The log end offset of each partition."""
+        """The log end offset of each partition that exists and has a leader."""
         return {partition: bounds.end for partition, bounds in self.bounds.items()}
 
     def rows(self) -> Iterator[Row]:
-        """Yield a snapshot row for each partition, with the group's committed offset and the log range."""
+        """Yield a snapshot row for each partition, with the group's committed offset and the log range.
+
+        What is not known is None: the committed offset, the log range, or the topic id.
+        """
         group, topics = self.observed.description, self.observed.topics
         for partition, offset in self.observed.committed.items():
             ends = self.bounds.get(partition)
@@ -101,11 +106,12 @@ def take_snapshot(
 ) -> SnapshotTable:
     """Return a snapshot of these groups. They may have members.
 
-    It has one row for every partition of every topic for which a group has a commit, an assignment or a subscription.
-    known: log start and log end offsets that were just read, and are not read again. working: shows the progress.
+    The snapshot has one row for every partition of every topic for which a group has a commit, an assignment or a
+    subscription. known: log start and log end offsets that were just read, and are not read again. working: shows the
+    progress.
 
-    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; and the errors of
-    `GroupReader`.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
+    transactional commit is still pending at the time-out; and the errors of `GroupReader`.
     """
     names = [*dict.fromkeys(map(not_empty, groups))]
     starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
@@ -129,15 +135,17 @@ def read_group(
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
-    """Return a group's committed offsets on its own topics, or those in ``topics``, with log start and end offsets.
+    """Return a group's committed offsets on its own topics and on ``topics.also``, with log start and log end offsets.
 
-    Its own topics are those for which it has a commit, an assignment or a subscription. ``ends``: log end offsets that
-    were read before. An earlier log end is used if the committed offset does not exceed it, because under one leader a
-    log end only moves forward. The log end is read again if the committed offset exceeds it, if nothing is committed,
-    or if the leader has changed.
+    The group's own topics are those for which it has a commit, an assignment or a subscription.
 
-    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group. With ``may_be_gone``, it raises
-    none of these, and a group that does not exist has no committed offsets. Raises the errors of `GroupReader`.
+    ends: log end offsets that were read before. One is used again if the committed offset does not exceed it, because
+    under one leader a log end only moves forward. The log end is read again if the committed offset exceeds it, if
+    nothing is committed, or if the leader has changed.
+
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
+    transactional commit is still pending at the time-out; and the errors of `GroupReader`. With ``may_be_gone``, a
+    group that does not exist has no committed offsets, and neither the name nor the type of the group is checked.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, topics.also.union, topics.stay)
@@ -163,8 +171,9 @@ def observe(
 ) -> ObservedGroup:
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
-    ``choice`` is called with the group's own topics: those for which it has a commit, an assignment or a subscription.
-    ``stay``: see `TopicsToRead`. Raises the errors of `GroupReader`.
+    choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
+    patterns of topics that stay with the group (see `TopicsToRead`). Raises the errors of `GroupReader`, and
+    `PendingCommits` if a transactional commit on another topic is still pending at the time-out.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
@@ -184,7 +193,8 @@ def read_committed(
 ) -> Mapping[str, CommittedOffsets]:
     """Return the committed offsets of each group for its partitions in ``wanted``, all read at once.
 
-    Raises the errors of `OffsetsReader.committed`.
+    None means no committed offset. Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional
+    commit is still pending at the time-out.
     """
     return raise_first(reader.committed_by_group(wanted))
 
@@ -208,20 +218,20 @@ def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescrip
 def existing_group(reader: GroupReader, group: str) -> GroupDescription:
     """Return the description of a group.
 
-    Raises `GroupNotFound` if it does not exist; `UsageError` for an empty name; and the errors of `GroupReader`.
+    Raises `GroupNotFound` if the group does not exist; `UsageError` for an empty name; and the errors of `GroupReader`.
     """
     return existing(reader.describe_group(not_empty(group)))
 
 
 def not_empty(group: str) -> str:
-    """Return the name of a group. Raises `UsageError` if it is empty."""
+    """Return the name of a group unchanged. Raises `UsageError` if it is empty."""
     if not group:
         raise UsageError("a group name is empty: name a group")
     return group
 
 
 def existing(description: GroupDescription) -> GroupDescription:
-    """Return the description of a group. Raises `GroupNotFound` if the group does not exist."""
+    """Return the description of a group unchanged. Raises `GroupNotFound` if the group does not exist."""
     if not description.exists:
         raise GroupNotFound(description.group)
     return description
@@ -236,9 +246,10 @@ def _committing(description: GroupDescription) -> GroupDescription:
 
 
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
-    """Raise `NotAuthorized` naming each topic that a pattern names and that this principal may not describe.
+    """Raise `NotAuthorized` if the client's principal may not describe a topic that a pattern names.
 
-    Brokers leave the offsets of such topics out of a group's offsets without an error, so each topic is requested by
-    name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
+    The message names each such topic. Patterns that are globs or regular expressions name no topic. Brokers leave the
+    offsets of such a topic out of a group's offsets without an error, so each topic is requested by name
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

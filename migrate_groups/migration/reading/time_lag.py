@@ -5,8 +5,8 @@ search finds the latest timestamp whose first record is at or before the committ
 for all partitions at once, with one request to each leader, and reads no record.
 
 If the timestamps in the log ascend, the result is the timestamp of the record at the committed offset. If they are out
-of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may be older,
-so the true lag is at least the lag shown.
+of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may have an
+older timestamp, so the true lag is at least the lag shown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOREVER = 2**63 - 1
 class TimeLag:
     """A snapshot with the timestamp of the oldest unread record of each partition.
 
-    remark: why the log could not be read, so that timestamps may be those of transaction markers; else empty.
+    remark: why the log could not be read, so that timestamps may be those of transaction markers; otherwise empty.
     """
 
     snapshot: SnapshotTable
@@ -40,11 +40,12 @@ class TimeLag:
 
 
 def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
-    """Return a `TimeLag`: the snapshot with the timestamp of the oldest unread record of each partition.
+    """Return the snapshot with the timestamp of the oldest unread record of each partition, and a remark for the user.
 
-    Transaction markers and aborted records do not count. If one of them may be at the committed offset, the log is
-    read, which needs Read on the topic. Without this permission, markers and aborted records count as records, and the
-    remark of the `TimeLag` says so. Raises the errors of `GroupReader`.
+    The timestamp is None if no record is unread, or if no offset is committed. Transaction markers and aborted records
+    do not count. If one of them may be at the committed offset, the log is read, which needs Read on the topic. Without
+    this permission, markers and aborted records count as records, and the remark says so. Raises the errors of
+    `GroupReader`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -67,8 +68,9 @@ def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
 class _Search:
     """A binary search for the timestamp of the record at an offset.
 
-    ``low``, ``next`` and ``high`` are timestamps. The first record at or after ``low`` has at most the searched offset.
-    The first record at or after ``high`` has a higher offset, or does not exist. ``next`` is looked up next.
+    ``low``, ``next`` and ``high`` are timestamps. The first record at or after ``low`` has the searched offset or a
+    lower one. The first record at or after ``high`` has a higher offset, or does not exist. The search looks up
+    ``next`` in its next step.
     """
 
     offset: int
@@ -116,7 +118,10 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Search for the timestamp at each span's start, all at once, and return the searches that found one."""
+    """Search for the timestamp of the record at each span's start, all at once.
+
+    Return the searches that found a timestamp. A partition without records is left out.
+    """
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():
         offset = spans[partition].start

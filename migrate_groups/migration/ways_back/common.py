@@ -25,7 +25,7 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last execution in a receipt that is a hand-over. Raises `Refused` if it contains none."""
+    """Return the last execution in a receipt that is a hand-over. Raises `Refused` if the receipt contains none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
     if not executions:
         raise Refused("the receipt has no hand-over: this run wrote nothing")
@@ -33,18 +33,19 @@ def last_hand_over(receipt: Receipt) -> Execution:
 
 
 def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:
-    """Return the options of a write to these groups.
+    """Return the options for a write to these groups: ``options``, or the same without a second client.
 
-    They are ``options``, but without a second client if librdkafka would change the name of a group, because it would
-    read another group (docs/kafka-behaviour.md#confluent-kafka).
+    The second client (confluent-kafka) is left out if librdkafka would change the name of a group, because it would
+    then read another group (docs/kafka-behaviour.md#confluent-kafka).
     """
     return replace(options, second_client="none") if any(map(is_trimmed, groups)) else options
 
 
 def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return the current committed offset for each group, topic and partition in ``orders``.
+    """Return the current committed offset for each group, topic and partition in ``orders``; None if there is none.
 
-    Raises the errors of `OffsetsReader.committed`.
+    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
+    time-out.
     """
     of_group: dict[str, list[TopicPartition]] = defaultdict(list)
     for group, topic, number in orders:
@@ -57,7 +58,7 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
 
 
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:
-    """Check that this is the cluster that the execution wrote to."""
+    """Check that the reader is connected to the cluster that the execution wrote to; otherwise the check refuses."""
     here = reader.cluster_id()
     if here != execution.cluster_id:
         reason = f"the receipt is from cluster {execution.cluster_id}, this is {here}: check --bootstrap-server"
@@ -68,7 +69,7 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 def permissions_wanted(
     changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the operations that the principal must be permitted, by group and topic, to write these changes.
+    """Return the operations, by group and topic, that the client's principal needs to write these changes.
 
     looked_at: groups that are only read, which needs Describe. written: further groups that are written, which needs
     Describe and Read.
@@ -83,7 +84,10 @@ def permissions_wanted(
 
 
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
-    """Check that the principal has all wanted permissions."""
+    """Check that the client's principal has all wanted permissions; otherwise the check refuses.
+
+    permissions: the operations that the principal may perform; None if the brokers don't return them, which passes.
+    """
     lacking = missing(wanted, permissions)
     if not lacking:
         return Check.passed("permission", f"{reader.principal} has all permissions for the write")
@@ -91,7 +95,10 @@ def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation
 
 
 def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
-    """Check that no member of a group is assigned or subscribed to its topics in ``topics``."""
+    """Check that no member of a group is assigned or subscribed to its topics; otherwise the check refuses.
+
+    topics: the topics of each group that must have stopped.
+    """
     live = [
         f"{group} {reason}"
         for group, held in topics.items()

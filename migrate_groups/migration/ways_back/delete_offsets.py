@@ -1,4 +1,4 @@
-"""Delete the moved topics' committed offsets from the source group, after the targets have taken over."""
+"""Delete the moved topics' committed offsets from the source group, after the target groups have taken over."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ from migrate_groups.text import named
 def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     """Return the plan that deletes the moved partitions' committed offsets from the source group.
 
-    If they were kept, the source group would show a growing lag on topics that it no longer consumes. The plan's checks
-    refuse if a target group has no committed offset or a lower one than the hand-over wrote, if the source group has
-    committed since, or if a member of it still has the topics. They warn about a target group that has no member and
-    still has the offsets that the hand-over wrote.
+    If they were kept, the source group would show a growing lag on topics that it no longer consumes. The checks of the
+    plan refuse in these cases:
+
+    - A target group has no committed offset, or a lower one than the hand-over wrote.
+    - The source group has committed since the hand-over.
+    - A member of the source group still has the topics.
+
+    A check warns if a target group has no member and still has the offsets that the hand-over wrote.
 
     Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `NotAuthorized`; and the errors
     of `GroupReader`.
@@ -98,10 +102,10 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _taken_over(behind: Collection[str], not_started: Collection[str]) -> Check:
-    """Check that no target group is behind the hand-over; warn about groups of which no sign of a start can be seen.
+    """Check that no target group is behind the hand-over; warn about groups that show no sign of a start.
 
     behind: the partitions without a committed offset, or with a lower one than was handed over. not_started: the target
-    groups without a member, in which every offset is the one that this tool wrote.
+    groups without a member in which every committed offset is the one that this tool wrote.
     """
     if behind or not not_started:
         return Check.of(

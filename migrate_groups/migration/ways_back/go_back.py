@@ -34,8 +34,8 @@ _ALREADY = {
 def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
     """Return whether this verb (rollback, hand-back or delete-offsets) was completed before. If so, tell the user.
 
-    Raises `PartlyApplied` if the last execution of this verb saw members or commits of a group that must no longer
-    consume.
+    Raises `PartlyApplied` if it was completed, and its last execution saw members or commits of a group that must no
+    longer consume.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -52,7 +52,8 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
 def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
     """Return the plan of a rollback, hand-back or delete-offsets from the cluster's current state. Reads only.
 
-    The plan of a hand-back is provisional: it is made again once the target groups and the source group have stopped.
+    The plan of a hand-back is provisional, because it is made again once the target groups and the source group have
+    stopped. Raises `Refused` if the receipt forbids the verb, `NotAuthorized`, and the errors of `GroupReader`.
     """
     plan = _plan(reader, verb, file, clock)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
@@ -64,9 +65,11 @@ def go_back(
     """Carry out a rollback, hand-back or delete-offsets, and return its execution with the outcomes.
 
     Returns None if the receipt shows that it was completed before. A hand-back waits up to ``wait`` seconds until the
-    target groups and the source group have stopped. The other two check twice, ``settle`` seconds apart, that nothing
-    was committed, because a consumer without membership shows only by its commits. Raises `Refused` if the receipt or a
-    check forbids it, or if the user does not agree; nothing is written then.
+    target groups and the source group have stopped. A rollback or delete-offsets checks twice, ``settle`` seconds
+    apart, that nothing was committed, because a consumer without membership shows only by its commits.
+
+    Raises `Refused` if the receipt or a check forbids it, if the wait runs out, or if the user does not agree; and the
+    errors of `is_done` and `plan_way_back`. Nothing is written then.
     """
     if is_done(file, verb, events):
         return None

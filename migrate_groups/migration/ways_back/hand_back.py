@@ -28,8 +28,8 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
     options let the write move the source group's offsets forward only.
 
     Raises `Refused` if the receipt forbids a hand-back or has a topic without a single source group; if two target
-    groups share a partition; if a target group has lost its committed offset for a partition; or if there is nothing to
-    hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
+    groups share a partition; if a target group no longer has its committed offset for a partition; or if there is
+    nothing to hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}

@@ -33,12 +33,15 @@ from migrate_groups.text import counted, named, some
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     """Return the plan that sets the target groups' offsets back to those from before the hand-over, or deletes them.
 
-    An offset is deleted if the target group had none before the hand-over. If the source group has lost its committed
-    offset for a partition, the plan first sets it again, from the receipt, so that the partition is not left without a
-    committed offset in all groups. The plan's checks refuse if a target group has members or has committed since,
-    because the source group would process again what the target group has processed. For deletions without a
-    hand-over, the plan sets the offsets of the last one again, with the same checks; a warning names earlier deletions
-    that are not undone yet.
+    An offset is deleted if the target group had none before the hand-over. If the source group no longer has its
+    committed offset for a partition, the plan first sets it again, from the receipt. Otherwise no group would have a
+    committed offset for the partition.
+
+    The plan's checks refuse if a target group has members or has committed since, because the source group would
+    process again what the target group has processed.
+
+    In a receipt of deletions without a hand-over, the plan sets the offsets of the last deletion again, with the same
+    checks. A warning names earlier deletions that are not undone yet.
 
     Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
     `GroupReader`.
@@ -83,7 +86,10 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
-    """Return a warning if this rollback leaves offsets deleted that an earlier execution of the receipt has deleted."""
+    """Return a warning if offsets stay deleted that an earlier execution of the receipt has deleted; otherwise nothing.
+
+    undone: the partitions that this rollback sets again.
+    """
     left = [change for change in receipt.deleted if change.order not in undone]
     if not left:
         return []
@@ -93,7 +99,7 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
 
 
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
-    """Return the changes that set again the offsets that source groups have lost since the hand-over.
+    """Return the changes that set again the committed offsets that source groups have lost since the hand-over.
 
     Each gets its value at the hand-over. If the source group had no committed offset then, for instance for a new
     partition, it gets the offset that was written to the target group.
@@ -117,7 +123,10 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
 
 
 def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members."""
+    """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members.
+
+    The check warns if there are such offsets, and refuses if they can't be set.
+    """
     lost: dict[str, list[str]] = defaultdict(list)
     for change in restored:
         lost[change.group].append(str(change.topic_partition))
@@ -144,7 +153,10 @@ def _live(group: GroupDescription) -> list[str]:
 
 
 def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """Check that the offsets to set again lie within the log: consumers apply auto.offset.reset to any other offset."""
+    """Check that the offsets to set again lie within the log; otherwise the check refuses.
+
+    Consumers apply auto.offset.reset to an offset outside the log.
+    """
     bounds = reader.log_ranges([change.topic_partition for change in restored])
     out = [
         f"{change.topic_partition} at {change.after.offset}"
@@ -157,7 +169,10 @@ def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
-    """Check that no topic was deleted or recreated since the execution: a new topic starts at offset 0 (KIP-516)."""
+    """Check that no topic was deleted or recreated since the execution; otherwise the check refuses.
+
+    A recreated topic, which has another topic id (KIP-516), starts at offset 0.
+    """
     now = reader.describe_topics(topics)
     recreated = [
         topic
@@ -187,11 +202,11 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 def _not_committed_since(
     execution: Execution, lanes: Collection[Lane], now: Mapping[Order, CommittedOffset | None]
 ) -> Check:
-    """Check that no group has committed since the execution: each offset must be the one that the run wrote.
+    """Check that no group has committed since the execution: each offset must be one that the run wrote.
 
-    If the run deleted it, there must be none. The offset from before the run passes too, if the write was not confirmed
-    or is already undone. If a confirmed offset is missing, it has expired or was deleted, and it is not known how far
-    the group had read.
+    If the run deleted the offset, the group must have none. The offset from before the run passes too, if the write was
+    not confirmed or is already undone. The check also refuses if a confirmed offset is missing: it has expired or was
+    deleted, and it is not known how far the group had read.
     """
     since: list[str] = []
     gone: list[str] = []

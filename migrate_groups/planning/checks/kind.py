@@ -17,12 +17,12 @@ _INTERNAL = ("-changelog", "-repartition")
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every group is one whose applications start at its committed offsets and keep no other state.
 
-    - A share group has no committed offsets (KIP-932), so it is refused, even with ``any_kind``.
+    - A share group has no committed offsets (KIP-932), so it is refused, even with the option ``any_kind``.
     - A Kafka Streams application may have state in internal topics, whose names begin with its group. This state agrees
-      with the old group's committed offsets only, so an application with internal topics is refused, also when it has
-      stopped; one without them passes with a warning.
-    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875), so it is
-      refused.
+      with the old group's committed offsets only. So an application with internal topics is refused, also when it has
+      stopped. A Kafka Streams application without internal topics passes with a warning.
+    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875). So such a
+      group is refused.
 
     With ``any_kind``, groups of Streams and Connect, and groups that are no consumer groups, pass with a warning. The
     kind is recognised by what brokers return: the group's type and name, client ids, and topic names. Flink and Spark
@@ -51,14 +51,19 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
 
 
 def is_streams(group: GroupDescription) -> bool:
-    """Return whether a group belongs to a Kafka Streams application, classic or of KIP-1071, as far as it shows."""
+    """Return whether a group's description shows that it belongs to Kafka Streams.
+
+    It shows this by the group type ``streams`` (KIP-1071), or by the assignor of a classic group. Coordinators return
+    no assignor for an Empty group, so the result is False for a classic group of Kafka Streams that has stopped.
+    """
     return group.group_type == "streams" or group.assignor == "stream"
 
 
 def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
-    """Return why a group is not a plain consumer group, as the end of a sentence that begins with its name; or None.
+    """Return why a group is not a plain consumer group; None if it is one, as far as brokers show it.
 
-    internal_topics: the internal topics of Kafka Streams in the cluster.
+    The reason completes a sentence that begins with the group's name. internal_topics: the internal topics of Kafka
+    Streams in the cluster.
     """
     if group.exists and not group.is_consumer_group:
         return f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()

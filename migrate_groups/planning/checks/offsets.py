@@ -10,20 +10,22 @@ from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Origin, Wanted
+from migrate_groups.planning.wanted import Origin
 from migrate_groups.text import counted, some
 
 
 def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
     """Check that every offset to write lies between the log start offset and the log end offset.
 
-    Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). An offset below the log start offset is refused,
-    because the records from it to the log start were deleted; with ``out_of_range`` ``earliest``, the log start offset
-    is written instead, with a warning. An offset beyond the log end offset is always refused. An offset is also refused
-    if an election of a leader has replaced records that the group has read before this offset (`Survey.cut`), or if
-    its partition does not exist or has no leader.
+    Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). The check refuses in these cases:
 
-    decisions: only for the offsets that were raised to the log start offset. changes: the offsets to write.
+    - The offset is below the log start offset, because the records from it to the log start were deleted. With the
+      option ``out_of_range`` "earliest", the log start offset is written instead, and the check only warns.
+    - The offset is beyond the log end offset.
+    - An election of a leader has replaced records below the offset that the group has read (`Survey.cut`).
+    - The partition does not exist or has no leader.
+
+    decisions: they name the offsets that were raised to the log start offset. changes: the offsets to write.
     """
     below, beyond, unknown, cut = [], [], [], []
     written = [
@@ -79,11 +81,12 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
 
 
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
-    """Check that every partition of every moved topic has an offset, or that ``uncommitted`` says what it gets.
+    """Check that every partition of every moved topic has an offset, or that the option ``uncommitted`` covers it.
 
     In a partition without an offset, the target group's auto.offset.reset decides. If that is ``latest``, records that
     are produced between the stop of the source group and the start of the target group are lost
-    (docs/kafka-behaviour.md#logs).
+    (docs/kafka-behaviour.md#logs). The default of ``uncommitted``, "refuse", refuses such partitions. But the check
+    only warns if none of them has a source group.
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
@@ -91,7 +94,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     if not (missing or left_out):
         return Check.passed(name, "every partition of the moved topics has an offset")
     partitions = {each.topic_partition for each in missing}  # a set: several target groups may get the same one
-    if not missing or options.uncommitted == "leave" or _nothing_is_claimed(missing, options):
+    is_only_warned = options.uncommitted == "refuse" and all(each.source_group is None for each in missing)
+    if not missing or options.uncommitted == "leave" or is_only_warned:
         without = partitions | left_out
         count = counted(len(without), "partition")
         reason = f"no offset is written for {count}: {some(without)}; the new group's auto.offset.reset decides there"
@@ -125,9 +129,10 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 
 
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
-    """Return the partitions of topics without a source group that no decision is about, and where nothing is committed.
+    """Return the partitions for which neither a decision nor a committed offset of the target group exists.
 
-    Of a topic with a source group, a partition that the file lacks has a decision (`Origin.ABSENT`).
+    Only topics without a source group can have such partitions. Of a topic with a source group, a partition that the
+    file lacks has a decision (`Origin.ABSENT`).
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
     known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}
@@ -138,7 +143,3 @@ def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartiti
         for partition in (TopicPartition(topic, number) for number in survey.topics[topic].partitions)
         if (group, partition) not in known and survey.committed[group].get(partition) is None
     }
-
-
-def _nothing_is_claimed(missing: Sequence[Wanted], options: WriteOptions) -> bool:
-    return options.uncommitted == "refuse" and all(each.source_group is None for each in missing)

@@ -1,4 +1,4 @@
-"""Check that this principal has the permissions that a write requires, as brokers return them (KIP-430)."""
+"""Check that the client's principal has the permissions that a write requires, as brokers return them (KIP-430)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
-    Only a rollback needs Delete on a target group and Read on a source group. If these are missing, the check warns
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    The check warns if brokers don't return the permissions. A rollback also needs Delete on a target group and Read on
+    a source group; the check warns if these are missing (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     name = "permission"
     wanted, permissions = needed(rows), survey.cluster_facts.permissions
@@ -50,9 +50,9 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Warn if a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
-    Brokers leave these topics out of their answers and don't say so
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check does not know of any such topic: it warns if
-    the principal may not describe `OFFSETS`, a sign that it may not describe every topic.
+    Brokers leave such topics out of their answers without an error
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check can't find them. It warns if the principal may
+    not describe `OFFSETS`, a sign that it may not describe every topic.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
@@ -107,7 +107,7 @@ def lacks(principal: str, lacking: Sequence[str]) -> str:
 
 
 def hidden(permissions: Permissions) -> bool:
-    """Return whether the principal lacks Describe on any group or topic in ``permissions``.
+    """Return whether brokers hide any group or topic in ``permissions``: the principal lacks Describe on it.
 
     A group or topic for which the brokers return no permissions (None) does not count.
     """

@@ -22,7 +22,10 @@ def run_checks(
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
 ) -> tuple[Check, ...]:
-    """Return the verdict of every check on these decisions; ``receipt`` is the record of the run so far."""
+    """Return all checks of these decisions with their verdicts, in the order in which they are shown.
+
+    receipt: the record of the run so far, because offsets that this run wrote are not another client's.
+    """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     changes = changes_of(decisions)
     return (

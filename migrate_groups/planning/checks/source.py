@@ -1,4 +1,4 @@
-"""Checks of the source groups: same cluster, same topics, stopped, and not moved since the snapshot."""
+"""Checks of the source groups: same cluster, same topics, stopped, and not committed since the snapshot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, did_you_mean, named, some
 
 NEW_SNAPSHOT = "take a new snapshot"
-"""The advice of a check whose offsets are no longer those of the cluster. A command that reads the offsets itself, and
-not from a file, replaces it."""
+"""The advice in the reason of a check that finds the snapshot out of date. A command that reads the offsets from the
+cluster, and not from a file, replaces this text by other advice."""
 NOTHING_TO_CHECK = "no source group: nothing to check"
 """The reason of a check that passes because the offsets have no source group."""
 # Until the session timeout, no request distinguishes a member that was killed from one that runs
@@ -26,7 +26,10 @@ _LINGERS = "a killed member, or a closed static one, stays until its session tim
 
 
 def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
-    """Check that the offsets were read on this cluster, because elsewhere the same offset is another record."""
+    """Check that the offsets were read on this cluster, because on another cluster the same offset is another record.
+
+    The check warns if the cluster of an offset is not known.
+    """
     others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
     if others:
         return Check.refused(
@@ -42,9 +45,9 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted]) -> Check:
-    """Check that every offset has a source group: warn about offsets without one; refuse if there are no offsets.
+    """Check that every offset has a source group: warn if some have none, and refuse if there are no offsets.
 
-    Where an offset has no source group, no check can tell whether a group still consumes the partition.
+    Without a source group, no check can tell whether a group still consumes the partition.
     """
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
@@ -61,9 +64,9 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
 
-    If one is not, the verdict is ``pending``, because it may still stop before the write. A source group that does not
-    exist is refused, unless the option ``vanished`` is ``restore``: it has no members, and its last known committed
-    offsets are handed over.
+    If a source group still runs, the verdict is ``pending``, because it may stop before the write. A source group that
+    does not exist is refused, unless the option ``vanished`` is ``restore``. Then it passes: the group has no members,
+    and its last known committed offsets are handed over.
     """
     topics: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
@@ -88,13 +91,14 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
-    """Return why a group may still consume these topics (None: any topic); empty if it has stopped.
+    """Return why a group may still consume these topics; empty if it has stopped. topics: None means any topic.
 
-    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty; or, with
-    topics given, if it is Stable without a member on them (`may_consume`). In other states, a description does not show
-    the partitions that a KIP-848 member is revoking and may still commit, nor the subscriptions of classic members
-    (docs/kafka-behaviour.md#members-and-states). A Stable group that shows no members, or that is no consumer group,
-    has not stopped.
+    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty. With topics
+    given, it has also stopped if it is Stable without a member on them (`may_consume`).
+
+    In other states, a description does not show the partitions that a KIP-848 member is revoking and may still commit.
+    Nor does it show the subscriptions of classic members (docs/kafka-behaviour.md#members-and-states). A Stable group
+    that shows no members, or that is not a consumer group, has not stopped.
     """
     if group.stopped:
         return []
@@ -111,9 +115,9 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
 
 
 def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, ...]:
-    """Return the members that may consume these topics (None: any topic).
+    """Return the members that may consume these topics. topics: None means any topic.
 
-    All members may, if the description does not show which topics each has, for instance in a rebalance.
+    All members are returned if the description does not show which topics each has, for instance during a rebalance.
     """
     if topics is None or not shows_topics(group):
         return group.members
@@ -123,8 +127,8 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 def may_consume(member: Member, topics: Set[str]) -> bool:
     """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
 
-    The brokers match the expression again when topics are added, and assign what it matches. An expression that can't
-    be matched here may match any topic.
+    Brokers match the expression again when topics are added, and assign what it matches. If RE2 can't parse the
+    expression here, the result is True, because it may match any topic.
     """
     if member.topics & topics:
         return True
@@ -137,7 +141,7 @@ def may_consume(member: Member, topics: Set[str]) -> bool:
 
 
 def shows_topics(group: GroupDescription) -> bool:
-    """Return whether a description shows which member has which topics: that of a Stable consumer group with members.
+    """Return whether a description shows which member has which topics: it is of a Stable consumer group with members.
 
     In other states it does not show the partitions that a KIP-848 member is revoking, nor the subscriptions of classic
     members.
@@ -146,7 +150,10 @@ def shows_topics(group: GroupDescription) -> bool:
 
 
 def describe_member(member: Member) -> str:
-    """Return a text with a member's client id, host and ``group.instance.id``, to find it by, its topics and regex."""
+    """Return a text that identifies a member for users: client id, host and ``group.instance.id``, topics and regex.
+
+    The member id stands for a missing client id.
+    """
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
     regex = f" subscribed to regex {member.subscription_regex}" if member.subscription_regex else ""
@@ -156,8 +163,8 @@ def describe_member(member: Member) -> str:
 def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the source groups' committed offsets are still those of the snapshot.
 
-    If they are not, the verdict is ``pending`` while a source group still runs, and else ``refuse``. Offsets that have
-    expired since, or were deleted, are left to the check `vanished`.
+    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. Offsets that
+    have expired since, or were deleted, are not reported here, but by the check `vanished`.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("not moved", NOTHING_TO_CHECK)
@@ -183,8 +190,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
     Offsets older than the retention expire as soon as no member subscribes to their topic, even in a live group
-    (docs/kafka-behaviour.md#expiry). With ``vanished`` ``restore``, the offsets of the snapshot are handed over anyway.
-    Offsets that the resumed run has handed over already are never refused here.
+    (docs/kafka-behaviour.md#expiry). With the option ``vanished`` "restore", the offsets of the snapshot are handed
+    over anyway, and the check warns. It also only warns about offsets that an interrupted run has handed over already.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("vanished", NOTHING_TO_CHECK)
@@ -212,13 +219,13 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     return Check.warned("vanished", f"{found}; handed over anyway")
 
 
-def way_back(source: str, wanted: Sequence[Wanted], own: Collection[str], options: WriteOptions) -> Check:
+def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
     """If topics stay with the source group, warn that a later hand-back requires all its members to stop.
 
-    The reason is that brokers refuse offsets for a group with members. ``own``: all topics of the source group, moved
-    or not.
+    The reason is that brokers refuse offsets for a group with members. source_topics: all topics of the source group,
+    moved or not.
     """
-    stay = set(own) - {each.topic for each in wanted}
+    stay = set(source_topics) - {each.topic for each in wanted}
     if not stay:
         return Check.passed("way back", f"{source} keeps no topic")
     reason = (

@@ -19,9 +19,11 @@ _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behavi
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
-    With ``restore``, a target group may also be a source group. The coordinator refuses offsets for a group that has
-    members (UNKNOWN_MEMBER_ID, error 25). A group name that librdkafka would change is refused, unless
-    ``second_client`` is ``none``, because confluent-kafka, which reads the offsets back, would read another group.
+    With the option ``restore``, a target group may also be a source group. The coordinator refuses offsets for a group
+    that has members (UNKNOWN_MEMBER_ID, error 25).
+
+    librdkafka changes some group names (`is_trimmed`). confluent-kafka, which reads the offsets back, would then read
+    another group. So such a name is refused, unless the option ``second_client`` is "none".
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
@@ -50,13 +52,17 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
 def is_trimmed(group: str) -> bool:
     """Return whether librdkafka would change a group's name, so that confluent-kafka would read another group.
 
-    That is a name with white space at its start, or with a NUL.
+    It changes a name with white space at its start, or with a NUL.
     """
     return group[:1] in _TRIMMED or "\0" in group
 
 
 def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return a check if the second client can't log in: ``required`` is refused, otherwise it is a warning."""
+    """Return a check if the second client (confluent-kafka), which reads offsets back, can't log in; otherwise nothing.
+
+    With the option ``second_client`` "required" the check refuses, and with "auto" it warns. With "none" there is no
+    check.
+    """
     lacks, name = survey.cluster_facts.second_client_lacks, "second client"
     if not lacks or options.second_client == "none":
         return ()
@@ -66,10 +72,10 @@ def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
-    """Check that no target group has a committed offset other than the planned one, or ``on_existing`` allows it.
+    """Check that no target group has another committed offset than the planned one, unless ``on_existing`` allows it.
 
     Partitions for which nothing is written are included, because their target group would start at the offset that it
-    has. An offset that this run wrote, or that the target group had at a hand-back of this run, is allowed in any case.
+    has. An offset that this run wrote, or that the target group had at a hand-back of this run, is always allowed.
     """
     own = receipt.own_writes()
     differing = []
