@@ -1,4 +1,4 @@
-"""Connection settings, in the form of Kafka's own tools, translated for kafka-python and confluent-kafka."""
+"""`ClientConfig`: the settings of a connection to Kafka, and their translation for kafka-python and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class ClientConfig:
     def confluent(self) -> dict[str, Any]:
         """Return these settings as the configuration of confluent-kafka's clients, secrets included.
 
-        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login is Kerberos, which
-        confluent-kafka does not support here.
+        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos, with which the
+        second client can't log in.
         """
         return {
             "bootstrap.servers": self.bootstrap_servers,

@@ -29,7 +29,10 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 @dataclass(slots=True)
 class OfGroups(Generic[T]):
-    """The results of requests about several groups. found: the answer for a group, by its name. failed: its error."""
+    """The results of requests about several groups, by the group's name.
+
+    found: the answers. failed: the errors of groups without an answer.
+    """
 
     found: dict[str, T] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
@@ -61,9 +64,10 @@ class KafkaConnection:
     def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
         """Run the coroutine function ``request`` with a client, and return its result.
 
-        After a retriable error it is run again, until the time-out, so that it must be safe to repeat. doing: completes
-        "while …" in error messages. needs: the permission that it requires, such as "Read on Group 'g'", for the
-        message if that is lacking. Raises `ClusterUnavailable`, `NotAuthorized` or `InvalidInput`.
+        After a retriable error ``request`` is run again, until the time-out. So it must be safe to repeat. doing:
+        completes "while …" in error messages. needs: the permission that the request requires, such as "Read on Group
+        'g'"; an error message names it if it is lacking. Raises `ClusterUnavailable`, `NotAuthorized` or
+        `InvalidInput`.
         """
         deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(

@@ -137,7 +137,7 @@ class Client:
         return result
 
     def send(self, request: Any, node: Any = None) -> Awaitable[Any]:
-        """Send a request to the broker ``node``, and return an awaitable of the response. None: to any broker."""
+        """Send a request, and return an awaitable of the response. node: the broker; None: any broker."""
         sent: Awaitable[Any] = self._manager.send(request, node_id=node)
         return sent
 
@@ -208,7 +208,11 @@ class Client:
         return answers
 
     async def remove_member(self, group: str, member_id: str, reason: str) -> None:
-        """Remove a member from its group (LeaveGroup, KIP-345). reason: a text for the broker's log."""
+        """Remove a member from its group (LeaveGroup, KIP-345). reason: a text for the broker's log.
+
+        Raises kafka-python's error if the coordinator refuses the request. An error about the member alone, such as an
+        unknown member id, is ignored.
+        """
         await self._admin._async_remove_group_members(group, [MemberToRemove(member_id=member_id, reason=reason)])
 
 

@@ -161,7 +161,7 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group; None: a transactional commit is pending for this partition.
+        """Return all committed offsets of a group, by partition; None: a transactional commit is pending.
 
         Partitions of topics that the client's principal may not describe are left out without an error. So are
         partitions whose first commit is still pending.
@@ -297,8 +297,8 @@ class KafkaPythonReader:
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
         """Return, for each partition, the first record in a span of offsets that a ``read_committed`` consumer gets.
 
-        None: the span has no such record. A partition that does not answer within 5 s is left out, because it is not
-        known whether its span has a record.
+        The result has the record's offset and timestamp; None: the span has no such record. A partition that does not
+        answer within 5 s is left out, because it is not known whether its span has a record.
         """
         return first_records(self._config, spans)
 

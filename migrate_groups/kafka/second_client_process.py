@@ -34,8 +34,8 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
     """Return, for each group, a list of ``[topic, partition, offset, leader epoch]`` of its committed offsets.
 
     A group that can't be read has the text of the error in place of the list. Offset and leader epoch are None if the
-    group has no committed offset for the partition. Metadata is left out, because confluent-kafka may read beyond its
-    buffer (docs/kafka-behaviour.md#confluent-kafka).
+    group has no committed offset for the partition; the leader epoch is also None if none was committed. Metadata is
+    left out, because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
 
     config: the configuration of confluent-kafka. groups: the ``[topic, partition]`` pairs to read, by group. timeout:
     in seconds. Several groups are read with one admin client, which may crash this process. One group, and groups that

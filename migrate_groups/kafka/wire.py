@@ -151,9 +151,9 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
 
 
 def hides_topic(answer: Any) -> bool:
-    """Return whether the principal lacks Describe on a topic: its error code is TOPIC_AUTHORIZATION_FAILED.
+    """Return whether ``answer`` has the error code TOPIC_AUTHORIZATION_FAILED: the principal lacks Describe.
 
-    answer: the part of a response about the topic or one of its partitions.
+    answer: the part of a response about a topic or a partition.
     """
     return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
 
@@ -188,8 +188,8 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 def answer_of_all(error: Exception) -> WriteAnswer:
     """Return the answer for each partition of a write request that failed as a whole with ``error``.
 
-    It is ``REFUSED`` only for an error that a broker returned. Otherwise it is ``UNKNOWN``, because the broker may
-    have applied the request.
+    It is ``REFUSED`` if a broker returned the error, and the error is not a time-out or an unknown error. Otherwise it
+    is ``UNKNOWN``, because the broker may have applied the request.
     """
     # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
     # request, even later (docs/kafka-behaviour.md#altering-offsets).

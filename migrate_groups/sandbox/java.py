@@ -17,7 +17,7 @@ _HINT = f"install Java {MINIMUM} or later, for instance the package openjdk-17-j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough for Kafka.
+    """A Java that is new enough for Kafka: version 17 or later.
 
     executable: the path of ``java``. build: the output of ``java -version``, which identifies the build.
     """

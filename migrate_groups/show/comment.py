@@ -107,7 +107,7 @@ def html_code(text: str, size: Size) -> str:
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a sentence for Markdown, cut to ``size.characters``.
+    """Return a text for use in Markdown, cut to ``size.characters``, so that GitHub shows it literally.
 
     Markdown, HTML, links, mentions (``@name``) and references (``#1``) in it are escaped.
     """

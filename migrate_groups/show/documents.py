@@ -61,8 +61,8 @@ class ErrorDocument(Part, frozen=True, kw_only=True):
 class GroupRows(Part, frozen=True, kw_only=True):
     """The rows of one group in a file that a command wrote.
 
-    group: null if the rows do not name a group yet. partitions: the number of rows. committed: the number of rows with
-    an offset. topics: the names of the topics in these rows.
+    group: null if the rows have no group, as after a rewind. partitions: the number of rows. committed: the number of
+    rows with an offset. topics: the names of the topics in these rows.
     """
 
     group: str | None
@@ -156,7 +156,8 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
 class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/export"):
     """The file that ``export`` wrote.
 
-    output: its path. exported: the number of rows. left_out: the number of partitions without a committed offset.
+    output: its path. exported: the number of rows in it. left_out: the number of partitions that are not in the file,
+    because they have no committed offset.
     """
 
     output: Path
