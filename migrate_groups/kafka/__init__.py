@@ -1,1 +1,1 @@
-"""Adapters that implement `migration.ports`: kafka-python, the second client, credentials, logs of records."""
+"""Adapters that implement `migration.ports` with kafka-python and confluent-kafka; credentials of both clients."""

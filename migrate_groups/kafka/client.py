@@ -1,7 +1,7 @@
-"""Open kafka-python's admin client within a time limit, and report why if it can't be opened.
+"""Open kafka-python's admin client within a time limit; if that fails, report the reason.
 
 By itself kafka-python 3.0 tries the bootstrap servers in turn until its time-out, and then reports only the time-out.
-A server that hangs may use up all of that time, and a TLS handshake has no time-out at all
+A server that does not answer may use up all of that time. A TLS handshake has no time-out at all
 (docs/kafka-behaviour.md#kafka-python).
 """
 
@@ -28,11 +28,12 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
 def open_client(config: ClientConfig, seconds: float) -> Client:
-    """Return a connected client, after at most ``seconds``.
+    """Return a connected client, or raise an error after at most ``seconds``.
 
-    Bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable` if none
-    can be reached; `NotAuthorized` if the principal is refused; `ClusterUnavailable` if TLS or SASL settings do not
-    match the listener's; `InvalidInput` if a certificate or key can't be used.
+    The bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable` if
+    no server can be reached; `NotAuthorized` if the login fails; `ClusterUnavailable` if a broker's certificate is not
+    trusted, or if the TLS or SASL settings differ from the listener's; `InvalidInput` if a certificate or key of the
+    client can't be used.
     """
     deadline = time.monotonic() + seconds
     milliseconds = max(1, int(seconds * 1000))
@@ -44,7 +45,11 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 
 
 def refused(error: Exception, security: Security) -> ClusterUnavailable:
-    """Return the error to raise if a certificate is not trusted or a broker refuses the login; a retry can't help."""
+    """Return the error to raise for a connection that fails again at every retry.
+
+    error: a `CertificateRefused`, for which `ClusterUnavailable` is returned, or kafka-python's
+    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. security: the settings that it names.
+    """
     if isinstance(error, CertificateRefused):
         return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the host name in --bootstrap-server")
     said = _text(error).removeprefix("SaslAuthenticationFailedError: ")

@@ -1,4 +1,4 @@
-"""Connection settings, in the form of Kafka's own tools, translated for kafka-python and confluent-kafka."""
+"""`ClientConfig`: the settings of a connection to Kafka, and their translation for kafka-python and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """The bootstrap servers, security settings and time-out of a connection. The ``repr`` has no secret.
+    """The bootstrap servers, security settings and time-out of a connection. Its ``repr`` contains no secret.
 
     bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools.
-    timeout: seconds that one request may take, retries included.
+    timeout: seconds that one request may take, retries included. Raises `UsageError` if there is no bootstrap server,
+    or if one is not ``host:port``.
     """
 
     bootstrap_servers: str
@@ -29,13 +30,13 @@ class ClientConfig:
             raise UsageError("no bootstrap server: pass --bootstrap-server host:port")
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Return the bootstrap addresses. Raises `UsageError` if one is not ``host:port``."""
+        """Return host and port of each bootstrap server. Raises `UsageError` if one is not ``host:port``."""
         return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return these settings as the configuration of kafka-python's admin client; it contains the secrets.
+        """Return these settings as the configuration of kafka-python's admin client, secrets included.
 
-        Raises `InvalidInput` if a certificate or the key can't be used.
+        Raises `InvalidInput` if a certificate or key of the client can't be used.
         """
         milliseconds = int(self.timeout * 1000)
         return {
@@ -47,7 +48,11 @@ class ClientConfig:
         }
 
     def confluent(self) -> dict[str, Any]:
-        """Return these settings as the configuration of confluent-kafka's clients; it contains the secrets."""
+        """Return these settings as the configuration of confluent-kafka's clients, secrets included.
+
+        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos, with which the
+        second client can't log in.
+        """
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": "migrate-groups-second",

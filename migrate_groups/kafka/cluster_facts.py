@@ -1,4 +1,4 @@
-"""Ask with kafka-python for permissions, the cluster id, and settings of the brokers."""
+"""Read with kafka-python: the client's permissions, the cluster id, and two settings of the brokers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Add to ``into`` the operations that this principal may perform on each group (an `Ask`).
+    """Store in ``into`` the operations that the client's principal may perform on each group, or the error (an `Ask`).
 
-    An empty set: the principal lacks Describe on the group. None: the broker does not report operations.
+    An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430).
     """
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
@@ -43,9 +43,10 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return a request that returns the operations that this principal may perform on each topic.
+    """Return a coroutine function that reads the operations that the client's principal may perform on each topic.
 
-    An empty set: the principal lacks Describe on the topic. None: the broker does not report operations.
+    Its result is by topic. An empty set: the principal lacks Describe on the topic. None: the broker does not report
+    operations (KIP-430).
     """
 
     async def request(client: Client) -> Mapping[str, Permissions]:
@@ -59,7 +60,11 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
 
 
 def permitted(bits: Collection[int] | None) -> Permissions:
-    """Return the authorized operations (KIP-430) of a described group or topic; None if they are not reported."""
+    """Return the authorized operations (KIP-430) in the description of a group or topic.
+
+    bits: the codes of the operations in the response; None if it has no such field. The result has Read, Delete and
+    Describe only. It is None if the broker reports no operations.
+    """
     found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
     # A principal that gets a description has Describe, so operations without Describe mean that none are reported.
     return found if Operation.DESCRIBE in found else None
@@ -75,19 +80,25 @@ async def cluster_id(client: Client) -> str:
 
 
 async def offsets_retention(client: Client) -> timedelta | None:
-    """Return ``offsets.retention.minutes`` of a broker; None if the broker does not report it."""
+    """Return ``offsets.retention.minutes`` of the broker with the lowest id.
+
+    None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+    """
     minutes = await _setting(client, _RETENTION)
     return None if minutes is None else timedelta(minutes=minutes)
 
 
 async def initial_rebalance_delay(client: Client) -> timedelta | None:
-    """Return ``group.initial.rebalance.delay.ms`` of a broker; None if the broker does not report it."""
+    """Return ``group.initial.rebalance.delay.ms`` of the broker with the lowest id.
+
+    None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+    """
     milliseconds = await _setting(client, _DELAY)
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 async def _setting(client: Client, name: str) -> int | None:
-    """Return a setting of the broker with the lowest id."""
+    """Return a setting of the broker with the lowest id; None if the broker does not report it."""
     broker = str(client.brokers()[0])
     answer = await client.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [name])])
     config = answer["broker"][broker].get(name)

@@ -1,4 +1,4 @@
-"""Connect to the cluster with kafka-python: retry within the time-out, and turn Kafka's errors into this package's."""
+"""Send requests with kafka-python, retry them until the time-out, and replace its errors with this package's errors."""
 
 from __future__ import annotations
 
@@ -29,28 +29,31 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 @dataclass(slots=True)
 class OfGroups(Generic[T]):
-    """The results of a request about several groups, by group name: answers in ``found``, errors in ``failed``."""
+    """The results of requests about several groups, by the group's name.
+
+    found: the answers. failed: the errors of groups without an answer.
+    """
 
     found: dict[str, T] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def fail(self, groups: Collection[str], error: Exception) -> None:
-        """Record ``error`` for each of these groups that has neither an answer nor an error yet."""
+        """Store ``error`` for each of these groups that has neither an answer nor an error yet."""
         self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
 
 
-# A function that sends a request about several groups, and records each group's answer or error in the `OfGroups`. It
-# records the error of a coordinator, and does not raise it, because other groups have other coordinators. A deletion
-# may raise the error, because it is for one group.
+# A coroutine function that sends requests about several groups, and stores each group's answer or error in the
+# `OfGroups`. It stores the error of a coordinator, and does not raise it, because other groups have other coordinators.
+# A deletion may raise the error, because it is for one group.
 Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
 class KafkaConnection:
-    """Runs coroutines with a `Client`; retries with a new client until the time-out.
+    """Sends requests with a `Client` of kafka-python; after an error it opens a new client and retries.
 
-    The first request connects. It raises without a retry if no bootstrap server can be reached; once a connection has
-    succeeded, later requests retry to connect, too. Each request raises `InvalidInput` if a certificate or key can't be
-    used.
+    The first request connects. If no bootstrap server can be reached, it raises `ClusterUnavailable` without a retry.
+    Once a connection has succeeded, later requests also retry to connect, until the time-out of ``config``. A request
+    raises `InvalidInput` if a certificate or key of the client can't be used.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -59,10 +62,12 @@ class KafkaConnection:
         self._was_reached = False
 
     def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
-        """Run ``request`` with a client, and return its result; retry it until the time-out, so it must be repeatable.
+        """Run the coroutine function ``request`` with a client, and return its result.
 
-        For error messages: ``doing`` completes "while …", ``needs`` is the required permission ("Read on Group 'g'").
-        Raises `ClusterUnavailable` or `NotAuthorized`.
+        After a retriable error ``request`` is run again, until the time-out. So it must be safe to repeat. doing:
+        completes "while …" in error messages. needs: the permission that the request requires, such as "Read on Group
+        'g'"; an error message names it if it is lacking. Raises `ClusterUnavailable`, `NotAuthorized` or
+        `InvalidInput`.
         """
         deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(
@@ -79,23 +84,24 @@ class KafkaConnection:
             raise explain(error, self._config.security, doing, needs) from error
         return result
 
-    def repeat_while(self, is_left: Callable[[], object]) -> None:
-        """Call ``is_left`` until it returns a false value, or until the time-out is over.
+    def repeat_while(self, work: Callable[[], object]) -> None:
+        """Call ``work`` again and again, with pauses, until it returns a false value or the time-out is over.
 
-        ``is_left`` does a part of some work, and returns whether work is left.
+        ``work`` does a part of a task, and returns a true value if something is left to do. Its errors are raised.
         """
         tenacity.Retrying(
             retry=tenacity.retry_if_result(bool),
             stop=tenacity.stop_after_delay(self._config.timeout),
             wait=_PAUSES,
             retry_error_callback=lambda _: None,
-        )(is_left)
+        )(work)
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return, for each group in ``needs``, its answer to the request ``ask``, or the error of that request.
+        """Send the request ``ask`` about each group in ``needs``, and return each group's answer or error.
 
-        Retriable errors are retried until the time-out. For error messages: ``needs`` is the permission that the
-        request requires ("Read on Group 'g'"), by group; ``doing`` comes before "group 'g'".
+        After a retriable error the request is sent again for the groups without an answer, until the time-out. needs:
+        by group, the permission that the request requires, such as "Read on Group 'g'". doing: what stands before
+        "group 'g'" in an error message, such as "describing".
         """
         into: OfGroups[T] = OfGroups()
 
@@ -125,7 +131,11 @@ class KafkaConnection:
         return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Run ``request`` without a retry, as writes need, and return its result. Raises kafka-python's errors."""
+        """Run the coroutine function ``request`` once, and return its result. For writes, which must not be retried.
+
+        Raises kafka-python's errors unchanged; `ClusterUnavailable`, `NotAuthorized` or `InvalidInput` if no connection
+        can be opened. After an error the client is closed.
+        """
         try:
             return self._attempt(request, time.monotonic() + self._config.timeout)
         except Exception:
@@ -150,9 +160,10 @@ class KafkaConnection:
 
 
 def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
-    """Return the error of this package to raise in place of an error of kafka-python.
+    """Return the error of this package to raise in place of an error of kafka-python or of the network.
 
-    ``doing`` completes "while …", ``needs`` is the permission that the request requires ("Read on Group 'g'").
+    It is `NotAuthorized` if a permission is lacking or the login failed, else `ClusterUnavailable`. doing: completes
+    "while …" in the message. needs: the permission that the request requires, such as "Read on Group 'g'".
     """
     if isinstance(error, _HOPELESS):
         return refused(error, security)
@@ -180,6 +191,9 @@ def _text(error: BaseException) -> str:
 
 
 def in_kafkas_words(error_class: Any) -> str:
-    """Return the name of one of kafka-python's error classes as Kafka's documentation spells it."""
+    """Return the name of a kafka-python error class as Kafka spells it, such as ``UNKNOWN_MEMBER_ID``.
+
+    If the class is not an error of Kafka's protocol, the name of the class is returned.
+    """
     message: str = getattr(error_class, "message", "") or error_class.__name__
     return message

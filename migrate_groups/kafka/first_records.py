@@ -23,10 +23,12 @@ _POLL_SECONDS = 0.5
 
 
 def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """Return the first record in each span of offsets that a ``read_committed`` consumer gets; None if there is none.
+    """Return, for each partition, the first record in a span of offsets that a ``read_committed`` consumer gets.
 
-    A partition that does not answer within some seconds is left out, because it is not known whether it has a record.
-    The consumer that reads them has no group and commits nothing.
+    spans: the offsets to search, by partition. The result has the record's offset and timestamp; None: the span has no
+    such record. A partition is left out if no answer comes within 5 s, or within the time-out of ``config`` if that is
+    shorter. It is then not known whether its span has a record. The consumer that reads has no group and commits
+    nothing. Raises `ClusterUnavailable`, or `NotAuthorized` without Read on a topic.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]

@@ -1,9 +1,9 @@
-"""Send requests about several groups at once, each to the group's coordinator, with kafka-python's protocol classes.
+"""Send requests about several groups concurrently, each to the group's coordinator, with kafka-python's classes.
 
 Groups with the same coordinator share a request where the protocol allows it: FindCoordinator (KIP-699),
-DescribeGroups, ConsumerGroupDescribe (KIP-848), OffsetFetch (KIP-709). An OffsetCommit request is for one group, so
-these requests are sent over several connections concurrently, because a broker answers the requests of one connection
-one after the other.
+DescribeGroups, ConsumerGroupDescribe (KIP-848), OffsetFetch (KIP-709). An OffsetCommit request is for one group. So
+OffsetCommit requests are sent over several connections, because a broker answers the requests of one connection one
+after the other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _MOST_CONNECTIONS = 16
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """A partition in an OffsetCommit request; kafka-python's own class takes ten times as long to instantiate."""
+    """A partition in an OffsetCommit request. It replaces kafka-python's class, which takes ten times as long to make.
+
+    committed_leader_epoch: -1 if there is none.
+    """
 
     partition_index: int
     committed_offset: int
@@ -44,10 +47,10 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return a request that describes groups of any protocol type (an `Ask`).
+    """Return an `Ask`, a coroutine function, that describes groups of any protocol type with DescribeGroups.
 
-    A group's answer is its DescribedGroup in the DescribeGroups response. A group that does not exist, or is not
-    classic, has the state Dead. permissions: whether to ask for the authorized operations (KIP-430).
+    It stores each group's DescribedGroup of the response, or the group's error, in an `OfGroups`. A group that does not
+    exist, or is not classic, has the state Dead. permissions: whether to request the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -60,10 +63,10 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 
 
 def describe_consumer_groups() -> Ask[Any]:
-    """Return a request that describes KIP-848 groups (an `Ask`).
+    """Return an `Ask`, a coroutine function, that describes KIP-848 groups with ConsumerGroupDescribe.
 
-    A group's answer is its DescribedGroup in the ConsumerGroupDescribe response. Of a group that does not exist, or is
-    not a KIP-848 group, it has the error code GROUP_ID_NOT_FOUND.
+    It stores each group's DescribedGroup of the response, or the group's error, in an `OfGroups`. A group that does not
+    exist, or is not a KIP-848 group, is no error: its DescribedGroup has the error code GROUP_ID_NOT_FOUND.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -74,10 +77,11 @@ def describe_consumer_groups() -> Ask[Any]:
 
 
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
-    """Return a request that reads committed offsets with ``require_stable`` (an `Ask`; OffsetFetch, KIP-447).
+    """Return an `Ask`, a coroutine function, that reads committed offsets with OffsetFetch and ``require_stable``.
 
-    A group's answer is the part of the OffsetFetch response about each partition; it may have an error code. wanted:
-    the partitions of each group; None asks for all partitions with a committed offset.
+    For each group it stores the response's part about each partition, or the group's error, in an `OfGroups`. The part
+    about a partition may have an error code, for instance because a transactional commit is pending (KIP-447). wanted:
+    the partitions to read, by group; None: all partitions with a committed offset.
     """
 
     async def of_coordinator(
@@ -102,9 +106,10 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return a request that commits these offsets for groups without members (an `Ask`).
+    """Return an `Ask`, a coroutine function, that commits these offsets for groups without members (OffsetCommit).
 
-    A group's answer is Kafka's error class for each partition; NoError: the offset is committed.
+    For each group it stores kafka-python's error class for each partition, or the error of the whole request, in an
+    `OfGroups`. The error class ``NoError`` means that the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
@@ -144,9 +149,10 @@ def commit_offsets(
 
 
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return a request that deletes groups' committed offsets of these partitions (an `Ask`; KIP-496).
+    """Return an `Ask`, a coroutine function, that deletes groups' committed offsets of these partitions (KIP-496).
 
-    A group's answer is Kafka's error class for each partition; NoError: the offset is deleted.
+    For each group it stores kafka-python's error class for each partition in an `OfGroups`; ``NoError`` means that the
+    offset is deleted. It raises the error of a whole request.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
@@ -158,7 +164,11 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups (an `Ask`). A group's answer in ``into`` is Kafka's error class, in a dict by the group's name."""
+    """Delete groups, one after the other (an `Ask`).
+
+    For each group, ``into.found`` gets a dict from the group's name to kafka-python's error class; ``NoError`` means
+    that the group is deleted. The error of a whole request is raised.
+    """
     for group in groups:
         coordinator = await client.coordinator(group)
         response = await client.send(DeleteGroupsRequest(groups_names=[group]), coordinator)
@@ -168,9 +178,10 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return a request that calls ``of_coordinator`` for each coordinator with its groups, all concurrently (an `Ask`).
+    """Return an `Ask` that looks up the groups' coordinators, and calls ``of_coordinator`` for each, concurrently.
 
-    If a call raises an error of Kafka or of the network, the error is recorded for each group without an answer.
+    of_coordinator: sends requests about these groups to this coordinator, and stores the answers in the `OfGroups`. If
+    it raises an error of Kafka or of the network, this error is stored for each of its groups that has no answer.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
@@ -188,7 +199,11 @@ def _by_coordinator(
 
 
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
-    """Return the groups of each coordinator; record an error for each group whose coordinator can't be found."""
+    """Return the groups of each coordinator, by kafka-python's node of the coordinator.
+
+    A group whose coordinator a broker can't name is left out; its error is stored in ``into.failed``. An error of the
+    connection is raised.
+    """
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:
         found = await client.coordinators(groups)

@@ -1,23 +1,24 @@
 """Hold an Empty group: join it as its only member, with a protocol type that no consumer has, so that none can join.
 
-While a group is held, Kafka 4.1.0 answers (docs/kafka-behaviour.md#holding-a-group):
+While a group is held, Kafka 4.1.0 refuses these requests (docs/kafka-behaviour.md#holding-a-group):
 
-- a classic consumer that joins: INCONSISTENT_GROUP_PROTOCOL.
-- a KIP-848 consumer that joins: GROUP_ID_NOT_FOUND, which is fatal.
-- a commit without membership, such as altering offsets: UNKNOWN_MEMBER_ID.
-- deleting the group or its offsets: NON_EMPTY_GROUP.
+- A classic consumer that joins gets INCONSISTENT_GROUP_PROTOCOL.
+- A KIP-848 consumer that joins gets GROUP_ID_NOT_FOUND, which is fatal.
+- A commit without membership, such as altering offsets, gets UNKNOWN_MEMBER_ID.
+- Deleting the group or its offsets fails with NON_EMPTY_GROUP.
 
 The committed offsets stay readable, and none expires. A hold does not prevent a transactional commit without membership
-(TxnOffsetCommit), nor an administrator from removing this member.
+(TxnOffsetCommit), nor an administrator from removing the member that holds the group.
 
 After a hold the committed offsets are as before. The group is Empty, and classic and KIP-848 consumers can join it. Its
-type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. So the retention of
-its offsets counts from the end of the hold, no longer from each commit. This matters if only simple consumers commit
-for the group (``protocol_type`` was empty): no member joins it again, so that offsets.retention.minutes after the hold
-even its latest commits expire.
+type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. As with every classic
+group that has had members, offsets.retention.minutes now counts from the end of the hold, no longer from each commit.
+If only consumers without membership (``assign()``) commit for the group, no member joins it again. Then even their
+latest commits expire offsets.retention.minutes after the hold.
 
-If this process is killed, the session timeout ends its membership. The group keeps the protocol type of the hold.
-Consumers can join the group. Until one does, Kafka's tools and confluent-kafka say "is not a consumer group".
+If the holding process is killed, its membership ends after the session timeout, and consumers can join the group. Until
+one does, the group keeps the hold's protocol type, so that Kafka's tools and confluent-kafka say "is not a consumer
+group".
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ class Hold:
     """A group that this process has joined as its only member, so that no consumer can join it.
 
     The group is Stable, and its protocol type is `HOLD_PROTOCOL_TYPE`. group: its name. member_id: the id of the member
-    that holds it, by which a description shows this member. lost: why the group may not be held any more; None while it
-    is held.
+    that holds the group. lost: why the group may no longer be held; None while it is held.
 
-    ``lost`` is set when the coordinator refuses a heartbeat, or has been silent for about the session timeout. After a
-    silence it is cleared if the coordinator then accepts a heartbeat, because no other member was let in. After the
-    ``with`` block ``lost`` is final, and tells whether the group was held for the whole block.
+    ``lost`` is set when the coordinator refuses a heartbeat, or has not answered for about the session timeout. If the
+    coordinator answers again and accepts a heartbeat, ``lost`` is reset to None, because no other member has joined.
+    After the ``with`` block of `hold`, ``lost`` no longer changes. It is then None if the group was held for the whole
+    block.
     """
 
     def __init__(self, member: _Member, session: KafkaConnection) -> None:
@@ -66,21 +67,24 @@ class Hold:
         self._member = member
         self._session = session
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep_up, name=f"hold {member.group}", daemon=True)
+        self._thread = threading.Thread(target=self._send_heartbeats, name=f"hold {member.group}", daemon=True)
         self._thread.start()
 
     def _end(self) -> None:
-        """Stop the thread that sends heartbeats. Its last heartbeat shows whether the group was held until now."""
+        """Stop the thread that sends heartbeats, after a last heartbeat that shows whether the group is still held."""
         self._over.set()
         self._thread.join()
 
-    def _keep_up(self) -> None:
+    def _send_heartbeats(self) -> None:
         over = False
-        while not (self._heartbeat() or over):
+        while not (self._send_heartbeat() or over):
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
-    def _heartbeat(self) -> bool:
-        """Send a heartbeat; return whether the coordinator refused it, because then the group is no longer held."""
+    def _send_heartbeat(self) -> bool:
+        """Send a heartbeat, set ``lost``, and return whether the coordinator refused the heartbeat.
+
+        After a refusal the group is no longer held. If the coordinator does not answer, the result is False.
+        """
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ClusterUnavailable),
             stop=tenacity.stop_after_attempt(_TRIES_PER_SESSION),
@@ -102,16 +106,18 @@ class Hold:
 def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> Iterator[Hold]:
     """Hold an Empty group for the length of a ``with`` block: join it as its only member, so that no consumer can join.
 
-    After the block, also after an error, the group is Empty.
+    When the block ends, also by an error, this member leaves, so that the group is Empty again.
 
-    The group must exist, because joining creates a missing group. Entering and leaving each take the broker's
-    group.initial.rebalance.delay.ms (3 s by default); other members are kept out from the beginning of that delay.
-    A thread sends the heartbeats. The membership survives a change of coordinator; the new one is looked up.
+    The group must exist, because joining creates a missing group. Entering and leaving the block each take the broker's
+    group.initial.rebalance.delay.ms (3 s by default). Other members are kept out from the beginning of that delay.
+    A thread sends the heartbeats. If the coordinator changes, the new coordinator is looked up, and the membership
+    continues.
 
-    session_timeout: seconds until the brokers free the group if this process is killed. If the brokers do not allow it
-    (group.min.session.timeout.ms, group.max.session.timeout.ms), another value is used.
-    Raises `Refused` if the group has members, if another run holds it, or if the brokers allow no session timeout that
-    is tried; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
+    session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
+    the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.
+
+    Raises `Refused` if the group has members, if another run holds it, or if the brokers allow none of these session
+    timeouts; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
     """
     # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
@@ -130,13 +136,14 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                 # If this fails, the session timeout frees the group, and the next member sets its protocol type.
                 with suppress(MigrateGroupsError):
                     holder.leave(session)
-                    _show_as_consumer_group(session, group, holder.session_timeout)
+                    _restore_protocol_type(session, group, holder.session_timeout)
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return a group's description without the member that holds it (``member_id``): Empty if it is the only member.
+    """Return a group's description without the member that holds the group (`Hold`), and with protocol type consumer.
 
-    A description without such a member is returned unchanged.
+    If the group has no other member, its state is Empty. member_id: the id of the member that holds the group. If it is
+    None, or no member has this id, the description is returned unchanged.
     """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):
@@ -145,10 +152,11 @@ def without_holder(description: GroupDescription, member_id: str | None) -> Grou
     return replace(description, members=others, state=state, protocol_type="consumer")
 
 
-def _show_as_consumer_group(connection: KafkaConnection, group: str, session_timeout: float) -> None:
-    """Join an Empty group as a consumer and leave it, because a group keeps the protocol type of its last member.
+def _restore_protocol_type(connection: KafkaConnection, group: str, session_timeout: float) -> None:
+    """Give an Empty group the protocol type ``consumer``: join it as a consumer, and leave it.
 
-    With the protocol type of the hold, Kafka's tools and confluent-kafka would say that it is not a consumer group.
+    A group keeps the protocol type of its last member. With the protocol type of a hold, Kafka's tools and
+    confluent-kafka would say that it is not a consumer group. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`.
     """
     last = _Member(group, "consumer")
     try:
@@ -158,9 +166,10 @@ def _show_as_consumer_group(connection: KafkaConnection, group: str, session_tim
 
 
 class _Member:
-    """A classic member (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) without a subscription and an assignment.
+    """A member of a classic group, without a subscription and without an assignment.
 
-    Its protocol name in JoinGroup is unique, so that no consumer and no other run can join the group beside it.
+    It sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup itself. Its protocol name in JoinGroup is unique, so that no
+    consumer and no other run of this tool can join the group beside it.
     """
 
     def __init__(self, group: str, protocol_type: str) -> None:
@@ -172,7 +181,11 @@ class _Member:
         self._protocol = f"migrate-groups-{uuid.uuid4()}"
 
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
-        """Become the group's only member. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`."""
+        """Join the group as its only member. session_timeout: in seconds; others are tried if the brokers refuse it.
+
+        Raises `Refused` if the group has other members, or the brokers refuse every session timeout; `NotAuthorized`;
+        `ClusterUnavailable`.
+        """
         timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
         for self.session_timeout in timeouts:
             error = connection.run(
@@ -191,7 +204,7 @@ class _Member:
         raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def leave(self, connection: KafkaConnection) -> None:
-        """Leave the group, if this member has an id in it. Raises `NotAuthorized`, `ClusterUnavailable`."""
+        """Leave the group; do nothing if this member has not joined. Raises `NotAuthorized`, `ClusterUnavailable`."""
         if self.member_id:
             connection.run(
                 lambda client: client.remove_member(self.group, self.member_id, "the hold is over"),
@@ -199,7 +212,10 @@ class _Member:
             )
 
     async def heartbeat(self, client: Client) -> PartitionError:
-        """Send a heartbeat, and return the error class of the response."""
+        """Send a heartbeat, and return the response's error class; ``NoError`` if the coordinator accepted it.
+
+        A retriable error, and an error about a permission, is raised.
+        """
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
 
@@ -249,9 +265,9 @@ class _Member:
 
 
 def _final(error_code: int) -> PartitionError:
-    """Return the error class for an error code of a response; NoError for 0.
+    """Return kafka-python's error class for an error code of a response; ``NoError`` for 0.
 
-    Raises the error if it is retriable, or is about a permission, because `KafkaConnection.run` handles those.
+    Raises the error instead if it is retriable, or about a permission, because `KafkaConnection.run` handles these two.
     """
     error: PartitionError = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):

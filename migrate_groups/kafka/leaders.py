@@ -1,4 +1,4 @@
-"""The leaders of partitions: when a leader has changed, and at which offset a leader epoch ended (KIP-320)."""
+"""Recognise errors that mean that a partition's leader has changed, and read the ends of leader epochs (KIP-320)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_groups.kafka.private import Client
 from migrate_groups.model.partitions import LeaderEpoch, TopicPartition
 
 Leader = tuple[int, int]
-"""The id of a partition's leader, and its leader epoch; -1 if the metadata has no epoch."""
+"""The broker id of a partition's leader, and the leader epoch; the epoch is -1 if the Metadata response has none."""
 
 # The replica id of a consumer, which gets no offset above the high watermark.
 _CONSUMER = -1
@@ -29,16 +29,20 @@ _LEADER_CHANGES = (
 
 
 def raise_leader_change(error_code: int, partition: TopicPartition) -> None:
-    """Raise the error of an answer if it means that the leader has changed, so that the request is retried."""
+    """Raise kafka-python's error for ``error_code`` if it means that the partition's leader has changed.
+
+    The error is retriable, and the retry reads the new leader. For any other error code nothing is raised.
+    """
     error = kafka_errors.for_code(error_code)
     if issubclass(error, _LEADER_CHANGES):
         raise error(str(partition))  # retriable: the next attempt reads the metadata
 
 
 def rounds(epochs: Iterable[LeaderEpoch]) -> list[dict[TopicPartition, int]]:
-    """Return the epochs as one dict for each round of requests, with at most one epoch of a partition.
+    """Split leader epochs into rounds of requests, and return for each round the epoch by partition.
 
-    A response does not name the epoch that was asked for, so two epochs of a partition can't be in one request.
+    A round has at most one epoch of a partition, because an OffsetForLeaderEpoch response does not name the epoch that
+    the request contained.
     """
     rounds: list[dict[TopicPartition, int]] = []
     for each in epochs:
@@ -54,7 +58,12 @@ def rounds(epochs: Iterable[LeaderEpoch]) -> list[dict[TopicPartition, int]]:
 async def epoch_ends(
     client: Client, epochs: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, Leader]
 ) -> dict[LeaderEpoch, int]:
-    """Return the end offset of each partition's epoch, without the partitions that have an error or no such epoch."""
+    """Return the offset at which each partition's leader epoch ended (OffsetForLeaderEpoch, KIP-320).
+
+    epochs: one leader epoch by partition. leaders: the leader of each of these partitions, to which the request is
+    sent. A partition is left out if its leader does not know the epoch or returns an error. If the error means that
+    the leader has changed, kafka-python's retriable error is raised.
+    """
     asked: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition in epochs:
         asked[leaders[partition][0]].append(partition)

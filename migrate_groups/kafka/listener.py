@@ -1,8 +1,8 @@
 """Find out which security protocol a listener speaks, to explain why a client could not connect.
 
-A listener gives no reason to a client that speaks another protocol: it closes the connection, and a TLS listener sends
-an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, because each
-kind of listener answers it differently.
+A listener gives no reason to a client that speaks another security protocol. It closes the connection; a TLS listener
+sends an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, because
+each kind of listener answers it differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 from migrate_groups.kafka.credentials.security import Security
 
 HTTP = "is not a Kafka listener: it speaks HTTP"
-"""What `mismatch` returns for a port of another kind of server."""
+"""The result of `mismatch` for the port of an HTTP server."""
 _SECONDS = 2.0
 _TLS_ALERT = 0x15
 _CORRELATION_ID = 7
@@ -24,10 +24,11 @@ _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 
 
 def mismatch(host: str, port: int, security: Security, seconds: float) -> str | None:
-    """Return how a listener's TLS or SASL differs from ``security``, such as ``does not speak TLS, but …``.
+    """Connect to a listener, and return how its TLS or SASL differs from the client's settings ``security``.
 
-    The text follows the listener's address in an error message. None if no difference is found, or if the listener does
-    not answer in time. seconds: how long to wait, but at most 2 s.
+    The result, such as ``does not speak TLS, but security.protocol is SSL``, follows the listener's address in an error
+    message. None: no difference was found, or the listener did not answer in time. seconds: how long to wait for each
+    answer; limited to 2 s.
     """
     try:
         plain = _ask(host, port, seconds)
@@ -57,7 +58,7 @@ def mismatch(host: str, port: int, security: Security, seconds: float) -> str | 
 
 
 def _speaks_http(host: str, port: int, seconds: float) -> bool:
-    """Return whether a listener that does not answer Kafka's protocol answers HTTP."""
+    """Send an HTTP request, and return whether the server answers with HTTP."""
     limit = max(0.1, min(_SECONDS, seconds))
     try:
         with socket.create_connection((host, port), timeout=limit) as connection:
@@ -68,7 +69,11 @@ def _speaks_http(host: str, port: int, seconds: float) -> bool:
 
 
 def _ask(host: str, port: int, seconds: float, context: ssl.SSLContext | None = None) -> bytes:
-    """Connect, with TLS if ``context`` is given, send the SaslHandshake, and return the first bytes of the answer."""
+    """Connect to a listener, send a SaslHandshake, and return the first bytes of the answer; empty if it closes.
+
+    context: the TLS settings; None: no TLS. seconds: how long to wait; limited to 2 s. Raises ``OSError``, of which
+    ``ssl.SSLError`` is one kind.
+    """
     limit = max(0.1, min(_SECONDS, seconds))
     with socket.create_connection((host, port), timeout=limit) as plain:
         if context is None:
@@ -103,7 +108,7 @@ def _sasl(content: bytes, security: Security) -> str | None:
 
 
 def _strings(content: bytes) -> list[str]:
-    """Return the strings of an array in Kafka's protocol, sorted."""
+    """Decode an array of strings in Kafka's protocol, and return the strings, sorted."""
     (count,), at, strings = struct.unpack_from(">i", content), 4, []
     for _ in range(count):
         (length,) = struct.unpack_from(">h", content, at)

@@ -1,4 +1,4 @@
-"""Read the logs of partitions with kafka-python: start and end offsets, offsets by timestamp, ends of leader epochs."""
+"""Read with kafka-python from partitions' leaders: log start and end offsets, offsets by timestamp, leader epochs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _EARLIEST, _LATEST = -2, -1
 _LAST_PLAIN_VERSION = 5
 
 Question = Mapping[TopicPartition, int]
-"""What ListOffsets asks for: by partition a timestamp in milliseconds, or -2 (earliest) or -1 (latest offset)."""
+"""What to look up with ListOffsets: by partition, a timestamp in milliseconds, or -2 for the earliest offset, or -1 for
+the latest offset."""
 
 
 class _Answer(PartitionValue, frozen=True):
-    """The ListOffsets answer for a partition: an offset, the timestamp of its record, and the leader that was asked.
+    """The ListOffsets answer for a partition: an offset, the timestamp of its record, and the leader that answered.
 
-    Both are -1 if no record is at or after the wanted timestamp. For a log start or log end offset only the timestamp
-    is -1.
+    Offset and timestamp are -1 if no record is at or after the requested timestamp. For a log start or log end offset
+    only the timestamp is -1.
     """
 
     offset: int
@@ -48,7 +49,10 @@ Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
-    """Asks the leaders of partitions for offsets. Remembers the leaders and the log end offsets that they report."""
+    """Reads offsets from the leaders of partitions. Remembers the leaders, and the log end offsets that they reported.
+
+    The methods that send requests raise `ClusterUnavailable` or `NotAuthorized`.
+    """
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
@@ -56,7 +60,10 @@ class Logs:
         self._ends: Answers = {}
 
     def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
-        """Remember and return the partitions' leaders in a Metadata answer; partitions without leader are left out."""
+        """Remember the partitions' leaders in a Metadata response, and return them; without those that have no leader.
+
+        topics: the topics in the response.
+        """
         leaders = {
             TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
             for topic in topics
@@ -74,10 +81,11 @@ class Logs:
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition.
 
-        A partition that gets no answer is left out, for instance because it has no leader.
+        A partition is left out if its leader returns no offset, or if it has no leader.
 
-        starts, ends: known offsets, which are not read again. But if only the end of a partition is known, and the
-        current leader has not reported that the log reaches it, the end is read again.
+        starts, ends: log start and log end offsets that are known, and are not read again. There is one exception: if
+        only the log end offset of a partition is given, it is read again, unless the current leader has reported to
+        this object that the log reaches it.
         """
         doing = "reading log end offsets"
         questions = [
@@ -105,24 +113,29 @@ class Logs:
         return found
 
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
-        """Return whether this leader, in this leader epoch, has reported a log end offset of at least ``offset``.
+        """Return whether ``leader`` has already reported a log end offset of at least ``offset`` for the partition.
 
-        Then the log still reaches ``offset``, because while leader and leader epoch stay the same, the log only grows.
+        ``leader`` includes the leader epoch. While both stay the same the log only grows, so that it still reaches
+        ``offset``. The result is False if nothing is remembered.
         """
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset, up to which ``read_committed`` consumers may read.
+        """Return each partition's last stable offset, at which ``read_committed`` consumers stop.
 
-        A partition that gets no answer is left out, for instance because it has no leader.
+        A partition is left out if its leader returns no offset, or if it has no leader.
         """
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each leader epoch that is over ended (`GroupReader.epoch_ends`)."""
+        """Return the offset at which each of these leader epochs ended (OffsetForLeaderEpoch, KIP-320).
+
+        A leader epoch is left out if it is the partition's current one or a higher one, if the leader does not know it,
+        or if the partition has no leader.
+        """
         left = {each for each in epochs if self._may_be_over(each)}
         ends: dict[LeaderEpoch, int] = {}
 
@@ -141,10 +154,11 @@ class Logs:
         return leader is None or asked.epoch < leader[1]
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return offset and timestamp of each partition's first record at or after a timestamp; None: there is none.
+        """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        timestamps: in milliseconds since 1970, by partition. A partition that gets no answer is left out, for instance
-        because it has no leader. Raises ``ValueError`` for a negative timestamp.
+        timestamps: in milliseconds since 1970, by partition. None: the partition has no such record. A partition is
+        left out if its leader returns no answer, or if it has no leader. Raises ``ValueError`` for a negative
+        timestamp.
         """
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"timestamp {negative[0]} is negative: pass the milliseconds since 1970")
@@ -157,7 +171,12 @@ class Logs:
     def _list_offsets(
         self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
     ) -> list[Answers]:
-        """Return, for each question, the leaders' answers by partition; a partition without an answer is left out."""
+        """Send ListOffsets requests, and return one dict of answers by partition for each of ``questions``.
+
+        A partition is left out of a dict if its leader returns an error, or if it has no leader. doing: completes
+        "while …" in error messages. isolation: the isolation level, 0 for read_uncommitted and 1 for read_committed.
+        Raises `ClusterUnavailable` or `NotAuthorized`.
+        """
         answers: list[Answers] = [{} for _ in questions]
 
         def left() -> list[Question]:
@@ -193,7 +212,9 @@ async def _ask(
 ) -> None:
     """Send ListOffsets requests for all questions to the leaders concurrently, and wait for the responses.
 
-    Each question's answers are added to its dict in ``answers``. A partition without a leader is not asked about.
+    The answers to a question are added to the dict at the same place in ``answers``. A partition that is not in
+    ``leaders`` is skipped. isolation: 0 for read_uncommitted, 1 for read_committed. If an error means that a leader has
+    changed, kafka-python's retriable error is raised; a partition with any other error gets no answer.
     """
     asked = []
     for question, answered in zip(questions, answers, strict=True):
@@ -209,7 +230,7 @@ async def _ask(
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
-    """A partition in a ListOffsets request; kafka-python's own class takes ten times as long to instantiate."""
+    """A partition in a ListOffsets request. It replaces kafka-python's class, which takes ten times as long to make."""
 
     partition_index: int
     timestamp: int
@@ -219,10 +240,11 @@ class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
 def list_offsets(
     question: Question, leaders: Mapping[TopicPartition, Leader], isolation: int = _READ_UNCOMMITTED
 ) -> Any:
-    """Return a ListOffsets request with leader epochs: a broker with another leader epoch refuses it (KIP-320).
+    """Return a ListOffsets request for the partitions in ``question``, all of which must be in ``leaders``.
 
-    With read_uncommitted the latest offset is the log end offset, from which Kafka's own tools compute lag. With
-    read_committed it is the last stable offset.
+    It contains the leader epochs, so that a broker with another leader epoch refuses it (KIP-320). isolation: 0 for
+    read_uncommitted, with which the latest offset is the log end offset; 1 for read_committed, with which it is the
+    last stable offset.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     asked = (
@@ -238,9 +260,9 @@ def list_offsets(
 
 
 def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
-    """Return the answers of a ListOffsets response, without the partitions that have an error.
+    """Return the answers in a ListOffsets response, by partition; a partition with an error is left out.
 
-    Raises the error if it means that the leader has changed, so that the request is retried.
+    If an error means that the leader has changed, kafka-python's retriable error is raised.
     """
     found = {}
     for topic in response.topics:

@@ -29,9 +29,9 @@ _RESPONSE_BYTES = 4 * 1024 * 1024
 
 
 class KafkaOffsetsTopic:
-    """Reads ``__consumer_offsets`` with kafka-python (implements `OffsetsTopicReader`).
+    """Reads the log of ``__consumer_offsets`` with Fetch requests of kafka-python (implements `OffsetsTopicReader`).
 
-    It joins no group and commits nothing. It needs Read on the topic.
+    It joins no group and commits nothing. It needs the permission Read on the topic.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -43,11 +43,14 @@ class KafkaOffsetsTopic:
         self._connection.close()
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield, piece by piece, the records of each partition from its offset in ``positions`` to that in ``ends``.
+        """Yield the records of partitions of ``__consumer_offsets``, in pieces of a few MB.
 
-        Both are by partition number; the end is exclusive. A piece has records, control records and aborted records
-        included, and the next offset to read of each partition. Reading stops early if no record comes within about the
-        time-out, for instance because an open transaction holds records back.
+        positions: by partition number, the offset of the first record to read. ends: by partition number, the offset at
+        which reading ends; the record at this offset is not read. A piece includes control records and aborted records.
+        It also has, for each partition, the offset at which the next piece starts.
+
+        Reading ends before ``ends`` if no record arrives for about the client's time-out, for instance because an open
+        transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         open_ends = {number: end for number, end in ends.items() if positions[number] < end}
         positions, idle = dict(positions), 0
@@ -65,7 +68,11 @@ class KafkaOffsetsTopic:
 
 
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
-    """Return a request that sends one Fetch to each leader, and returns the answer for each partition."""
+    """Return a coroutine function that fetches records of these partitions, with one Fetch request to each leader.
+
+    positions: the fetch offset by partition number. The coroutine returns the Fetch response's part for each partition,
+    by partition number. It raises kafka-python's error if a response contains an error.
+    """
 
     async def request(client: Client) -> dict[int, Any]:
         leaders: dict[int, list[int]] = defaultdict(list)
@@ -74,7 +81,7 @@ def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
             for found in topic.partitions:
                 if found.partition_index in positions:
                     leaders[found.leader_id].append(found.partition_index)
-        requests = [client.send(_request(led, positions), leader) for leader, led in leaders.items()]
+        requests = [client.send(_fetch_request(led, positions), leader) for leader, led in leaders.items()]
         answers = {}
         for asked in requests:
             response = await asked
@@ -87,7 +94,7 @@ def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
     return request
 
 
-def _request(partitions: list[int], positions: Mapping[int, int]) -> FetchRequest:
+def _fetch_request(partitions: list[int], positions: Mapping[int, int]) -> FetchRequest:
     topic = FetchRequest.FetchTopic
     return FetchRequest(
         max_wait_ms=int(_WAIT_SECONDS * 1000),
@@ -116,7 +123,11 @@ def _raise_for(code: int, place: str) -> None:
 
 
 def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
-    """Yield the records of one partition's Fetch answer, control and aborted ones included; advance its position."""
+    """Yield the records in a Fetch response for one partition, including control records and aborted records.
+
+    positions: the fetch offset by partition number; after each batch the entry of ``partition`` becomes the offset
+    after that batch. answer: the part of the response about this partition.
+    """
     start = positions[partition]
     aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))
     aborting: set[int] = set()

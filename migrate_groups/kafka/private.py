@@ -1,12 +1,12 @@
-"""All private parts of kafka-python that this package uses, each with its reason; other modules use `Client`.
+"""`Client`, which uses private names of kafka-python's admin client, and `USED`, the list of these names with reasons.
 
-The public methods of kafka-python's admin client do not suffice:
+No other module uses a private name of kafka-python. The public methods of its admin client do not suffice:
 
-- they do not offer ``require_stable`` (KIP-447), and raise one partition's error for the whole call.
-- they can't describe groups whose members are not consumers.
-- each call waits for its answer before the next request can be sent.
+- They do not offer ``require_stable`` (KIP-447), and raise one partition's error for the whole call.
+- They can't describe groups whose members are not consumers.
+- Each call waits for its answer before the next request can be sent.
 
-kafka-python lacks ConsumerGroupDescribe (KIP-848). Its message classes are made from Kafka's own schemas.
+kafka-python also lacks ConsumerGroupDescribe (KIP-848). This module makes the message classes from Kafka's own schemas.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ USED: Mapping[type, Mapping[str, str]] = {
 
 
 def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
-    """Return the private parts that the installed kafka-python lacks, each with the reason why it is used."""
+    """Return the private names that the installed kafka-python lacks, as lines ``Class.name: reason``; empty if none.
+
+    used: for each class, its private names, each with the reason why this package uses it.
+    """
     return [
         f"{owner.__name__}.{name}: {reason}"
         for owner, names in used.items()
@@ -65,19 +68,22 @@ def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """Asks for the members of KIP-848 groups (API key 69)."""
+    """The request ConsumerGroupDescribe (API key 69), which returns the members of KIP-848 groups."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """Is registered by its base class, which decodes the responses to `ConsumerGroupDescribeRequest` with it."""
+    """The response to `ConsumerGroupDescribeRequest`.
+
+    No module names this class. Its definition registers it in kafka-python, which then decodes the responses with it.
+    """
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types
-    """A broker's certificate is not trusted, or is for another host name. Another attempt can't succeed."""
+    """A broker's certificate is not trusted, or is for another host name. A retry can't succeed."""
 
 
 class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
-    """No bootstrap server could be used. ``failures``: the error of each that was tried, by host and port."""
+    """No bootstrap server could be used. failures: by host and port, the error of each server that was tried."""
 
     def __init__(self, failures: dict[tuple[str, int], Exception]) -> None:
         super().__init__("no bootstrap server could be used")
@@ -85,9 +91,10 @@ class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
 
 
 class Client:
-    """A connected admin client of kafka-python, with the configuration of `KafkaAdminClient`.
+    """A connected admin client of kafka-python, which can send several requests concurrently.
 
-    Raises `BootstrapFailed` if no bootstrap server can be used, and the errors that `KafkaAdminClient` raises.
+    It takes the configuration of ``KafkaAdminClient``. Raises `BootstrapFailed` if no bootstrap server can be used, and
+    the errors that ``KafkaAdminClient`` raises. A node is what kafka-python calls a broker: its id or a further name.
     """
 
     def __init__(self, **properties: Any) -> None:
@@ -114,7 +121,11 @@ class Client:
         self._admin.close()
 
     def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
-        """Run ``request``, and return its result. Raises ``KafkaTimeoutError`` at ``deadline`` (monotonic clock)."""
+        """Run the coroutine function ``request`` with this client, and return its result.
+
+        deadline: the time of `time.monotonic` at which ``KafkaTimeoutError`` is raised. Errors of ``request`` are
+        raised unchanged.
+        """
 
         async def within_its_time() -> T:
             # Needed because kafka-python's time-out covers a request, but not connecting to a broker that hangs.
@@ -126,12 +137,12 @@ class Client:
         return result
 
     def send(self, request: Any, node: Any = None) -> Awaitable[Any]:
-        """Send a request to a broker, or to any broker if ``node`` is None; the answer can be awaited later."""
+        """Send a request, and return an awaitable of the response. node: the broker; None: any broker."""
         sent: Awaitable[Any] = self._manager.send(request, node_id=node)
         return sent
 
     def begin(self, work: Callable[..., Awaitable[T]], *arguments: Any) -> Awaitable[T]:
-        """Start a coroutine that runs concurrently; its result can be awaited later."""
+        """Start ``work(*arguments)`` concurrently with the caller, and return an awaitable of its result."""
         begun: Awaitable[T] = self._manager.call_soon(work, *arguments)
         return begun
 
@@ -140,16 +151,22 @@ class Client:
         return int(self._manager.broker_version_data.api_version(request))
 
     async def coordinator(self, group: str) -> Any:
-        """Return the broker that coordinates a group."""
+        """Return the node of the group's coordinator. Raises kafka-python's error if there is none."""
         return await self._admin._find_coordinator_id(group)
 
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
-        """Return the broker that coordinates each group. Raises the error of the first group without a coordinator."""
+        """Return the node of each group's coordinator, by group, with one request (KIP-699).
+
+        Raises kafka-python's error if the coordinator of one group can't be found.
+        """
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
-        """Yield ``number`` names for one broker, because kafka-python opens one connection for each name."""
+        """Yield ``number`` node names that all stand for the broker ``node``.
+
+        kafka-python opens one connection for each name, so that requests to different names are sent concurrently.
+        """
         yield node
         cluster = self._manager.cluster
         broker = cluster.broker_metadata(node)
@@ -163,32 +180,47 @@ class Client:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     async def list_groups(self) -> Sequence[Mapping[str, Any]]:
-        """Return all groups that the brokers list, each with the fields of a ListGroups response."""
+        """Return the groups of all brokers' ListGroups responses, each as a dict of its fields.
+
+        Raises kafka-python's error if a broker returns an error.
+        """
         listed: Sequence[Mapping[str, Any]] = await self._admin._async_list_groups()
         return listed
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
-        """Return the configuration of these resources (brokers or topics), defaults included."""
+        """Return the configuration of brokers or topics, including default values (DescribeConfigs).
+
+        The result has, by resource type (``"broker"``, ``"topic"``) and resource name, the fields of each setting by
+        its name. Settings that the broker does not report, also because a permission is lacking, are left out.
+        """
         found: Mapping[str, Any] = await self._admin._async_describe_configs(resources, config_filter="all")
         return found
 
     async def delete_offsets(
         self, group: str, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, type[kafka_errors.KafkaError]]:
-        """Delete a group's committed offsets; return Kafka's error class for each partition (KIP-496)."""
+        """Delete a group's committed offsets of these partitions (OffsetDelete, KIP-496).
+
+        Returns kafka-python's error class for each partition; ``NoError``: the offset is deleted.
+        """
         answers: Mapping[TopicPartition, type[kafka_errors.KafkaError]]
         answers = await self._admin._async_delete_group_offsets(group, partitions)
         return answers
 
     async def remove_member(self, group: str, member_id: str, reason: str) -> None:
-        """Remove a member from its group (KIP-345)."""
+        """Remove a member from its group (LeaveGroup, KIP-345). reason: a text for the broker's log.
+
+        Raises kafka-python's error if the coordinator refuses the request. An error about the member alone, such as an
+        unknown member id, is ignored.
+        """
         await self._admin._async_remove_group_members(group, [MemberToRemove(member_id=member_id, reason=reason)])
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Opens connections within a time limit, and keeps the error of each bootstrap server for `BootstrapFailed`.
+    """Opens kafka-python's connections within a time limit, and logs requests.
 
-    All requests but those of logins go through `send`, which logs them.
+    If no bootstrap server can be used, it raises `BootstrapFailed` with the error of each server. All requests except
+    those of logins go through `send`, which logs them.
     """
 
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
@@ -241,7 +273,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         milliseconds = max(1, (timeout_at - time.monotonic()) * 1000)
         try:
             built = self.call_soon(super()._build_transport, node, timeout_at)
-            return _last_words_first(await self.wait_for(built, milliseconds))
+            return _with_bytes_before_close(await self.wait_for(built, milliseconds))
         except kafka_errors.KafkaConnectionError as error:
             if isinstance(error.__context__, ssl.SSLCertVerificationError):
                 where, reason = f"{node.host}:{node.port}", error.__context__.verify_message.rstrip(".")
@@ -249,11 +281,11 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             raise
 
 
-def _last_words_first(transport: Any) -> Any:
-    """Make a transport return the bytes that it has received before it reports the closed connection.
+def _with_bytes_before_close(transport: Any) -> Any:
+    """Change kafka-python's transport so that it returns the last received bytes before it reports a closed connection.
 
-    kafka-python 3.0 drops bytes that arrive together with the close. They say why a broker refuses a login
-    (docs/kafka-behaviour.md#kafka-python).
+    Returns the same transport. kafka-python 3.0 drops bytes that arrive together with the close. If a broker refuses a
+    login, these bytes contain the reason (docs/kafka-behaviour.md#kafka-python).
     """
     receive = transport._sock_recv
 

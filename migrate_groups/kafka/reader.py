@@ -1,4 +1,7 @@
-"""Read with the first of the two clients, kafka-python, which keeps offset, leader epoch and metadata without loss."""
+"""Read groups, topics and offsets with kafka-python, the first of the two clients.
+
+Unlike confluent-kafka, it returns the metadata of committed offsets unchanged.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,12 @@ _READING = "reading the committed offsets of"
 
 
 class KafkaPythonReader:
-    """Reads groups, topics and offsets with kafka-python (implements `GroupReader`)."""
+    """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
+
+    principal: the client's principal as Kafka's ACLs name it, such as ``User:alice``. second_client_lacks: why
+    confluent-kafka can't log in with the same settings; empty if it can. Every method that sends a request raises
+    `ClusterUnavailable` or `NotAuthorized`.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
         self.principal = config.security.principal
@@ -64,7 +72,7 @@ class KafkaPythonReader:
         return self._connection.run(cluster_facts.cluster_id, doing="reading the cluster id")
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """Return all groups of any type that this principal may describe, sorted by name."""
+        """Return the groups of all types that the client's principal may describe, sorted by name."""
         return sorted(self._listed().values(), key=lambda listing: listing.group)
 
     def _listed(self) -> Mapping[str, GroupListing]:
@@ -73,19 +81,25 @@ class KafkaPythonReader:
     def describe_group(self, group: str) -> GroupDescription:
         """Return the description of a group of any type; the state of a group that does not exist is ``Dead``.
 
-        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
+        Raises `Refused` if a member's subscription or assignment is not in Kafka's consumer protocol.
         """
         return self.describe_groups([group])[group]
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
         """Return the description of each group; the state of a group that does not exist is ``Dead``.
 
-        Raises the first group's error. Groups with the same coordinator share a request.
+        Groups with the same coordinator share a request. Raises the error of the first group that can't be described:
+        `Refused` if a member's subscription or assignment is not in Kafka's consumer protocol, `NotAuthorized`, or
+        `ClusterUnavailable`.
         """
         return raise_first(self.described_by_group(groups))
 
     def described_by_group(self, groups: Collection[str]) -> Descriptions:
-        """Return the description of each group, or the error of reading it; a group that does not exist is ``Dead``."""
+        """Return the description of each group, or the error of reading it.
+
+        The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
+        assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
+        """
         answers = self._each_of_groups(groups, of_groups.describe(), "describing")
         dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
         every = self._listed() if dead else {}
@@ -106,8 +120,8 @@ class KafkaPythonReader:
         return found
 
     def _described_consumers(self, groups: Collection[str]) -> Descriptions:
-        """Return the descriptions of KIP-848 groups, which DescribeGroups calls Dead, or the error for each."""
-        # Describe on the group has been shown by its answer to DescribeGroups. Only a topic can be hidden.
+        """Return the description of each of these KIP-848 groups, or the error of reading it."""
+        # The answer to DescribeGroups has shown that Describe on the group is granted. Only a topic can be hidden.
         needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
         answers = self._connection.run_of_groups(
             needs, of_groups.describe_consumer_groups(), "describing the members of"
@@ -118,7 +132,11 @@ class KafkaPythonReader:
         }
 
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return the description in DescribeGroups' answer; the answer itself if it is an error."""
+        """Return the description in an answer to DescribeGroups, or the error.
+
+        The member with which this client holds the group is left out. An ``answer`` that is an error is returned
+        unchanged. The error is `Refused` if a member's assignment is not in Kafka's consumer protocol.
+        """
         if isinstance(answer, MigrateGroupsError):
             return answer
         try:
@@ -127,9 +145,10 @@ class KafkaPythonReader:
             return error
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics; None: of all that this principal may describe.
+        """Return the descriptions of topics, by name. A topic that does not exist is left out, and is not created.
 
-        A topic that does not exist is left out. Raises `NotAuthorized` if Describe is lacking on one of ``topics``.
+        topics: the names; None: all topics that the client's principal may describe. Raises `NotAuthorized` if Describe
+        is lacking on one of ``topics``; `ClusterUnavailable`.
         """
         return {
             topic.name: TopicDescription(
@@ -142,24 +161,27 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group; None: a transactional commit is pending for this partition.
+        """Return all committed offsets of a group, by partition; None: a transactional commit is pending.
 
-        Partitions of topics that this principal may not describe are left out without an error.
+        Partitions of topics that the client's principal may not describe are left out without an error. So are
+        partitions whose first commit is still pending.
         """
         return raise_first(self.all_committed_by_group([group]))[group]
 
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a transactional commit is pending for its partition.
+        An offset is None if a transactional commit is pending for its partition. Partitions of topics that the client's
+        principal may not describe are left out without an error. So are partitions whose first commit is still pending.
         """
         answers = self._each_of_groups(groups, of_groups.fetch_offsets(dict.fromkeys(groups)), _READING)
         return {group: _all_committed(answer) for group, answer in answers.items()}
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each partition; None if nothing is committed.
+        """Return the group's committed offset for each of these partitions; None if the group has none.
 
-        Waits for pending transactional commits; raises `PendingCommits` if one is still pending at the time-out.
+        Waits for pending transactional commits. Raises `PendingCommits` if one is still pending at the time-out;
+        `NotAuthorized`; `ClusterUnavailable`.
         """
         return raise_first(self.committed_by_group({group: partitions}))[group]
 
@@ -168,8 +190,8 @@ class KafkaPythonReader:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        An offset is None if nothing is committed. The error is `PendingCommits` if a transactional commit is still
-        pending at the time-out.
+        An offset is None if the group has no committed offset for the partition. Waits for pending transactional
+        commits. The error is `PendingCommits` if one is still pending at the time-out.
         """
         found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
 
@@ -199,7 +221,11 @@ class KafkaPythonReader:
     def committed_now(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return, for each group, its committed offsets, without those with a pending commit (`GroupReader`)."""
+        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
+
+        An offset is None if the group has no committed offset for the partition. A partition with a pending
+        transactional commit is left out; unlike `committed_by_group`, this method does not wait for it.
+        """
         answers = self._each_of_groups(wanted, of_groups.fetch_offsets(wanted), _READING)
         return {
             group: answer if isinstance(answer, MigrateGroupsError) else self._stable(answer)
@@ -215,12 +241,18 @@ class KafkaPythonReader:
             return error
 
     def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
-        """Return each group's answer to ``ask``. Raises the error of the first group without an answer."""
+        """Send the request ``ask`` about these groups, and return each group's answer.
+
+        Raises the error of the first group without an answer. doing: what stands before "group 'g'" in its message.
+        """
         answers = self._each_of_groups(groups, ask, doing)
         return raise_first(answers)
 
     def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Return each group's answer to ``ask``, or its error, which says ``doing`` before "group 'g'"."""
+        """Send the request ``ask`` about these groups, and return each group's answer or error.
+
+        doing: what stands before "group 'g'" in an error message. Raises `InvalidInput` if a group's name is too long.
+        """
         return self._connection.run_of_groups({group: _describe_permission(group) for group in groups}, ask, doing)
 
     def log_ranges(
@@ -229,40 +261,52 @@ class KafkaPythonReader:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition; one without a leader is left out.
+        """Return the log start and log end offset of each partition.
 
-        ends, starts: offsets that were read before and need not be read again. An end is read again if only the end is
-        given and the current leader has not reported that the log reaches it.
+        A partition that does not exist or has no leader is left out.
+
+        ends, starts: log end and log start offsets that were read before, and are not read again. There is one
+        exception: if only the log end offset of a partition is given, it is read again, unless the current leader has
+        reported to this reader that the log reaches it.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset; a partition without a leader is left out."""
+        """Return each partition's last stable offset, at which ``read_committed`` consumers stop.
+
+        A partition that does not exist or has no leader is left out.
+        """
         return self._logs.last_stable_offsets(partitions)
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each of these leader epochs ended, if another one followed (`GroupReader`)."""
+        """Return the offset at which each of these leader epochs ended, and a later epoch of the partition began.
+
+        A leader epoch is left out if it is the partition's current one or a higher one, if the leader does not know it,
+        or if the partition does not exist or has no leader.
+        """
         return self._logs.epoch_ends(epochs)
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return offset and timestamp of each partition's first record at or after a timestamp; None: there is none.
+        """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        timestamps: in milliseconds since 1970, by partition. A partition without a leader is left out. Raises
-        ``ValueError`` for a negative timestamp.
+        timestamps: in milliseconds since 1970, by partition. None: the partition has no such record. A partition that
+        does not exist or has no leader is left out. Raises ``ValueError`` for a negative timestamp.
         """
         return self._logs.offsets_at(timestamps)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that a ``read_committed`` consumer gets; None: no record.
+        """Return, for each partition, the first record in a span of offsets that a ``read_committed`` consumer gets.
 
-        A partition that does not answer within some seconds is left out.
+        The result has the record's offset and timestamp; None: the span has no such record. A partition that does not
+        answer within 5 s is left out, because it is not known whether its span has a record.
         """
         return first_records(self._config, spans)
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return the operations that this principal may perform on each group and topic.
+        """Return the operations that the client's principal may perform on each of these groups and topics.
 
-        An empty set: the principal lacks Describe on it. None: the broker does not report operations.
+        An empty set: the principal lacks Describe on the group or topic. None: the broker does not report operations
+        (KIP-430).
         """
         doing = "reading the permissions of this principal"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
@@ -277,11 +321,17 @@ class KafkaPythonReader:
         }
 
     def offsets_retention(self) -> timedelta | None:
-        """Return a broker's ``offsets.retention.minutes``; None if the broker does not report it."""
+        """Return a broker's ``offsets.retention.minutes``, for which it keeps committed offsets.
+
+        None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+        """
         return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return a broker's ``group.initial.rebalance.delay.ms``; None if the broker does not report it."""
+        """Return a broker's ``group.initial.rebalance.delay.ms``, for which an Empty group waits for more members.
+
+        None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+        """
         doing = "reading group.initial.rebalance.delay.ms"
         return self._connection.run(cluster_facts.initial_rebalance_delay, doing=doing)
 
@@ -297,7 +347,7 @@ class KafkaPythonReader:
         return [answer for answer in answers if answer.partitions]
 
     def _check_visible(self, hidden: Iterable[str]) -> None:
-        """Raise `NotAuthorized` if ``hidden`` is not empty: the topics for which this principal lacks Describe."""
+        """Raise `NotAuthorized` if ``hidden`` is not empty. hidden: topics on which the principal lacks Describe."""
         lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
         if lacking:
             these = "this permission" if len(lacking) == 1 else "these permissions"
@@ -313,7 +363,11 @@ def _without_answer(
 
 
 def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
-    """Return the description of a Dead group that is not listed: it is Empty if it has committed offsets."""
+    """Return the description of a group that the coordinator calls Dead and ListGroups does not list.
+
+    commits: its committed offsets, or the error of reading them. The group is Empty if it has committed offsets, else
+    Dead. An error is returned unchanged.
+    """
     if isinstance(commits, MigrateGroupsError):
         return commits
     state, group_type = ("Empty", "classic") if commits else ("Dead", "")
@@ -323,7 +377,11 @@ def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -
 def _all_committed(
     answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
 ) -> CommittedOffsets | MigrateGroupsError:
-    """Return the committed offsets in OffsetFetch's answers; None: a transactional commit is pending."""
+    """Return the committed offsets in a group's answer to OffsetFetch, or the error.
+
+    An offset is None if a transactional commit is pending for the partition. ``answers`` that are an error are returned
+    unchanged. The error is `Refused` if the answer about a partition has another error code.
+    """
     if isinstance(answers, MigrateGroupsError):
         return answers
     try:
@@ -336,7 +394,10 @@ def _all_committed(
 
 
 def _describe_permission(group: str) -> str:
-    """Return the permission that reading a group requires. Raises `InvalidInput` if the name is too long for Kafka."""
+    """Return the permission that reading a group requires, such as ``Describe on Group 'g'``.
+
+    Raises `InvalidInput` if the group's name is too long for Kafka's protocol.
+    """
     size = len(group.encode(errors="replace"))
     if size > _LONGEST_NAME:
         raise InvalidInput(

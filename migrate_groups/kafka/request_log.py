@@ -1,9 +1,8 @@
 """Log each request to the cluster once it is answered or has failed: its name, its groups, and how long it took.
 
 The name is that of Kafka's protocol, such as OffsetFetch. The logger is ``migrate_groups.kafka.request_log``, the level
-is INFO. A line names at most three groups, and says how many topics or partitions the request is about. It never
-contains the metadata of a committed offset. It contains no credentials, because kafka-python sends logins by another
-function than the one that logs.
+is INFO. A line names at most three groups, and gives the number of topics or partitions in the request. It never
+contains the metadata of a committed offset. It contains no credentials, because requests of logins are not logged.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ _WRITES = {"OffsetCommit", "OffsetDelete", "DeleteGroups"}
 
 
 def is_on() -> bool:
-    """Return whether requests are logged; callers ask first, to save the time that a line of the log takes."""
+    """Return whether requests are logged. If not, callers need not make the text of a log line."""
     return _log.isEnabledFor(logging.INFO)
 
 
 def answered(began: float, what: str, error: BaseException | None = None) -> None:
-    """Log that a request was answered, or failed with ``error``, and how long it took.
+    """Log that a request was answered or has failed, and how long it took.
 
-    began: when it was sent, as `time.monotonic` gave it. what: the request as text.
+    began: the time of `time.monotonic` at which it was sent. what: the request as text. error: why it failed; None: it
+    was answered.
     """
     failure = f": failed: {str(error) or type(error).__name__}" if error else ""
     _log.info("%s", brief(f"{time.monotonic() - began:.3f} s  {what}{failure}"))
@@ -38,9 +38,9 @@ def answered(began: float, what: str, error: BaseException | None = None) -> Non
 
 @contextmanager
 def logged(what: Callable[[], str]) -> Iterator[None]:
-    """Log the block as one request to the cluster: what it asks for, how long it took, and the error that it raised.
+    """Log the ``with`` block as one request to the cluster: its text, how long it took, and the error that it raised.
 
-    ``what`` returns the request as text. It is called only if requests are logged.
+    ``what`` returns the request as text. It is called at the end of the block, and only if requests are logged.
     """
     began = time.monotonic()
     try:
@@ -56,7 +56,7 @@ def logged(what: Callable[[], str]) -> Iterator[None]:
 def described(request: Any, node: Any) -> str:
     """Return a request of kafka-python as text: ``OffsetFetch big-group: 12 partitions from broker 1``.
 
-    node: the broker that the request is sent to, as kafka-python names it; None: no broker can be reached.
+    node: kafka-python's name of the broker that the request is sent to; None: no broker can be reached.
     """
     parts = [request, *(_values(request, "groups"))]
     topics = [topic for part in parts for topic in _values(part, "topics")]
@@ -73,8 +73,9 @@ def described(request: Any, node: Any) -> str:
 def line(name: str, groups: Collection[str], what: str, whom: str) -> str:
     """Return a request as text, such as ``OffsetFetch big-group: 12 partitions from broker 1``.
 
-    name: the request in Kafka's protocol. groups: the consumer groups in it; empty: none. what: the number of topics or
-    partitions with their noun; empty: neither. whom: who answers it.
+    name: the name of the request in Kafka's protocol, such as OffsetFetch. groups: the consumer groups in it; may be
+    empty. what: the number of topics or partitions as text, such as ``12 partitions``; may be empty. whom: the receiver
+    as text, such as ``broker 1``.
     """
     of = f" {some(groups, _MOST_GROUPS)}" if groups else ""
     return f"{name}{of}{': ' if what else ''}{what} {'to' if name in _WRITES else 'from'} {whom}"

@@ -1,4 +1,7 @@
-"""The second client, which reads back: confluent-kafka, an independent implementation, in a child process."""
+"""The second client: reads committed offsets back with confluent-kafka, in a child process.
+
+The first client, kafka-python, has written them. confluent-kafka is an independent implementation.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,11 @@ _DEBUG = "broker,protocol,security"
 
 
 class SecondClient:
-    """Reads back committed offsets with confluent-kafka.
+    """Reads committed offsets with confluent-kafka (implements `OffsetsReader`).
 
-    confluent-kafka runs in a child process, which starts when it is first used. `start` starts it earlier, while the
-    first client (kafka-python) is imported. If the child dies, or does not answer within the time-out, a second child
-    gets the same request. If the second child fails, too, the error is `ClusterUnavailable`.
+    confluent-kafka runs in a child process, which starts with the first request, or before it with `start`. If the
+    child dies, or does not answer within the time-out and 5 s, a second child gets the same request. If the second
+    child fails, too, the error is `ClusterUnavailable`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -45,7 +48,7 @@ class SecondClient:
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
-        """Start the child process, and do not wait for it."""
+        """Start the child process, if it is not running, and do not wait for it."""
         self._child = self._child or _Child()
 
     def close(self) -> None:
@@ -55,9 +58,10 @@ class SecondClient:
             child.end()
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the committed offset of each partition without its metadata; None if nothing is committed.
+        """Return the group's committed offset for each of these partitions; None if the group has none.
 
-        confluent-kafka reads metadata wrongly (docs/kafka-behaviour.md#confluent-kafka).
+        The metadata is left out, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
+        Raises `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
         """
         return raise_first(self.committed_by_group({group: partitions}))[group]
 
@@ -66,7 +70,8 @@ class SecondClient:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        They have no metadata. An offset is None if nothing is committed.
+        The metadata is left out. An offset is None if the group has no committed offset for the partition. The error
+        is `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
         """
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
@@ -88,10 +93,11 @@ class SecondClient:
         }
 
     def _ask(self, groups: Mapping[str, Collection[Any]]) -> Any:
-        """Return what a function of `second_client_process` returns in the child process for these partitions by group.
+        """Ask the child process for the committed offsets of groups, and return its answer.
 
-        If the child dies or hangs, a second child is asked. Raises `ClusterUnavailable` if that fails, too, or if the
-        function raises an error.
+        groups: by group, a list of topic and partition number for each partition. The answer is that of
+        `second_client_process.committed`. If the child dies or does not answer, a second child is asked. Raises
+        `ClusterUnavailable` if the second child does not answer either, or if the answer is an error.
         """
         debug = {"debug": _DEBUG} if _librdkafka.isEnabledFor(logging.DEBUG) else {}
         config = self._config.confluent() | debug
@@ -128,13 +134,13 @@ class SecondClient:
 
 
 def _question(groups: Mapping[str, Collection[Any]]) -> str:
-    """Return a request of the second client as text for the log; ``groups`` has the partitions that are asked for."""
+    """Return a request of the second client as text for the log. groups: the partitions in the request, by group."""
     number = sum(map(len, groups.values()))
     return request_log.line("OffsetFetch", groups, counted(number, "partition") if number else "", "the second client")
 
 
 class _Child:
-    """The process in which confluent-kafka runs: it answers one request after the other, each a line of JSON."""
+    """The child process in which confluent-kafka runs. Requests and answers are lines of JSON, one after the other."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "migrate_groups.kafka.second_client_process"]
@@ -152,7 +158,10 @@ class _Child:
             self._logging.start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Send a question, and return the child's answer; None if it died or did not answer in ``timeout`` seconds."""
+        """Send a request to the child process, and return its answer.
+
+        question: the request as a line of JSON. None: the child has died, or did not answer within ``timeout`` seconds.
+        """
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101  for mypy: stdin is a pipe
         try:
@@ -186,7 +195,7 @@ class _Child:
 
 
 def _log(stderr: IO[bytes]) -> None:
-    """Log each line of the child's stderr, to which librdkafka writes its log, until the child ends."""
+    """Log each line of a child process's stderr, to which librdkafka writes its log, until the process ends."""
     with stderr:
         for line in stderr:
             _librdkafka.debug("librdkafka: %s", line.decode(errors="replace").rstrip("\n"))

@@ -1,10 +1,12 @@
-"""The second client's process: reads a request from each line of stdin, and writes its answer to stdout, as JSON.
+"""The program of the second client's process: answers requests for committed offsets with confluent-kafka.
 
-confluent-kafka runs in a separate process, because librdkafka can end its process: SIGSEGV in
-``list_consumer_group_offsets`` when the coordinator has moved, SIGABRT after admin time-outs. ``Consumer.committed``
-survived both, and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It asks with ``require_stable``,
-because librdkafka's isolation.level is read_committed by default. The configuration comes on stdin, so that no secret
-is in the list of processes.
+Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration is in the request, so
+that no secret is on a command line.
+
+confluent-kafka runs in a separate process, because librdkafka can crash its process. ``list_consumer_group_offsets``
+crashed with SIGSEGV after the coordinator had moved, and with SIGABRT after admin time-outs. ``Consumer.committed``
+survived both, and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It reads with ``require_stable``,
+because librdkafka's isolation.level is read_committed by default.
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ _MOST_CONSUMERS = 16
 
 
 def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return ``[topic, partition, offset or null, leader epoch or null]`` for each partition of each group.
+    """Return, for each group, a list of ``[topic, partition, offset, leader epoch]`` of its committed offsets.
 
-    A group with an error has the error's text in place of its answer. Several groups are read with one admin client,
-    which may crash this process; a group that it has no answer for is then read with a consumer. Metadata is left out,
-    because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
+    A group that can't be read has the text of the error in place of the list. Offset and leader epoch are None if the
+    group has no committed offset for the partition; the leader epoch is also None if none was committed. Metadata is
+    left out, because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
+
+    config: the configuration of confluent-kafka. groups: the ``[topic, partition]`` pairs to read, by group. timeout:
+    in seconds. Several groups are read with one admin client, which may crash this process. One group, and groups that
+    the admin client did not answer for, are read with consumers.
     """
     until = time.monotonic() + timeout
     found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}
@@ -42,10 +48,11 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return the committed offsets of groups, read with one consumer for each group instead of the admin client.
+    """Return the same as `committed`, but read with one consumer for each group, because an admin client may crash.
 
-    It is used after a crash of the admin client. The result has the form of `committed`'s: ``[topic, partition, offset
-    or null, leader epoch or null]`` for each partition of each group, or the text of a group's error.
+    The result has, for each group, a list of ``[topic, partition, offset, leader epoch]``. Offset and leader epoch are
+    None if the group has no committed offset for the partition. A group that can't be read has the text of the error in
+    place of the list. timeout: in seconds.
     """
     until = time.monotonic() + timeout
 
@@ -109,20 +116,27 @@ def _committed(answer: Any) -> list[Any]:
     return [answer.topic, answer.partition, offset, answer.leader_epoch if offset is not None else None]
 
 
-def _answer_with_token(config: dict[str, Any]) -> None:
-    """Replace the token (value, expiry, principal, extensions) in a configuration by a function that returns it."""
+def _make_oauth_callback(config: dict[str, Any]) -> None:
+    """Replace the OAuth token in ``config["oauth_cb"]`` by a function that returns it, as confluent-kafka requires.
+
+    The token is a list of its value, expiry, principal and extensions. A configuration without it is left as it is.
+    """
     if "oauth_cb" in config:
         token = tuple(config["oauth_cb"])
         config["oauth_cb"] = lambda _: token
 
 
 def main() -> None:
-    """Answer each line of stdin with a line on stdout: ``{"answer": …}``, or ``{"error": text}`` if it fails."""
+    """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
+
+    A request is the line ``{"verb": name of the function, "arguments": {…}}``. The answer is ``{"answer": result}``, or
+    ``{"error": text}`` if the function raises an error.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone)}
     for line in sys.stdin.buffer:
         question = msgspec.json.decode(line)
-        _answer_with_token(question["arguments"]["config"])
+        _make_oauth_callback(question["arguments"]["config"])
         try:
             answer = {"answer": verbs[question["verb"]](**question["arguments"])}
         except Exception as error:  # noqa: BLE001  the parent decides what an error means

@@ -34,7 +34,7 @@ MISSING = kafka_errors.GroupIdNotFoundError.errno
 
 
 async def list_groups(client: Client) -> dict[str, GroupListing]:
-    """Return every group that this principal may describe, by name."""
+    """Return the groups of all types that the client's principal may describe, by name (ListGroups)."""
     listed = await client.list_groups()
     # Brokers before 4.0 report no group type, because every group is classic; before 2.6 they report no state.
     return {
@@ -49,8 +49,9 @@ async def list_groups(client: Client) -> dict[str, GroupListing]:
 
 
 def classic_group(answer: Any) -> GroupDescription:
-    """Return the description of a group from a DescribedGroup.
+    """Return the description of a group from its DescribedGroup in a DescribeGroups response.
 
+    The members of a group that is not a consumer group, such as Connect workers, get no subscription and no assignment.
     Raises `Refused` if a consumer's subscription or assignment is not in Kafka's consumer protocol.
     """
     is_consumer = answer.protocol_type == "consumer"
@@ -65,9 +66,10 @@ def classic_group(answer: Any) -> GroupDescription:
 
 
 def consumer_group(answer: Any) -> GroupDescription:
-    """Return the description of a KIP-848 group from ConsumerGroupDescribe's DescribedGroup.
+    """Return the description of a KIP-848 group from its DescribedGroup in a ConsumerGroupDescribe response.
 
-    An assignment includes the target assignment: the partitions that the member is yet to receive.
+    If its error code is GROUP_ID_NOT_FOUND, the group is Dead. A member's assignment includes its target assignment,
+    that is, also the partitions that the member is yet to receive.
     """
     if answer.error_code == MISSING:
         return GroupDescription(group=answer.group_id, state="Dead", group_type="")
@@ -116,10 +118,10 @@ def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
 
 
 def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
-    """Return a member's subscription and assignment; both are empty while the group rebalances.
+    """Return the subscription (topics) and the assignment of a consumer in a classic group.
 
-    Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a topic has no name, ``TypeError`` if the
-    list of topics or partitions is null.
+    Both are empty while the group rebalances. Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a
+    topic has no name, ``TypeError`` if the list of topics or partitions is null.
     """
     subscription, assignment = [], []
     if member.member_metadata:
@@ -132,10 +134,11 @@ def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
 
 
 async def topics(client: Client, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
-    """Return the Metadata answer for each of these topics, or for all topics if ``names`` is None; creates no topic.
+    """Return the topics in a Metadata response, each with its partitions or with an error code. Creates no topic.
 
-    kafka-python's admin client is not used, because it makes a dict of each partition, which takes as long as reading
-    the response.
+    names: the topics to read; None: all topics that the client's principal may describe. permissions: whether to
+    request the authorized operations (KIP-430). The method of kafka-python's admin client is not used, because it takes
+    twice as long: it makes a dict of each partition.
     """
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -148,12 +151,18 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
 
 
 def hides_topic(answer: Any) -> bool:
-    """Return whether the answer for a topic or partition is TOPIC_AUTHORIZATION_FAILED: Describe is lacking."""
+    """Return whether ``answer`` has the error code TOPIC_AUTHORIZATION_FAILED: the principal lacks Describe.
+
+    answer: the part of a response about a topic or a partition.
+    """
     return bool(answer.error_code == kafka_errors.TopicAuthorizationFailedError.errno)
 
 
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
-    """Return the committed offset in OffsetFetch's answer for a partition, or None. Raises `Refused` for an error."""
+    """Return the committed offset in the answer of OffsetFetch for a partition; None if nothing is committed.
+
+    Raises `Refused` if the answer has an error code.
+    """
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)
         raise Refused(f"the committed offset of {partition} can't be read: {in_kafkas_words(error)}")
@@ -166,7 +175,10 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
 
 
 def write_answer(error: PartitionError) -> WriteAnswer:
-    """Return whether a partition's write was applied, given the error class in the response (no error: NoError)."""
+    """Return whether a broker has applied a write, from the error class in its response.
+
+    ``NoError`` gives ``WRITTEN``; a time-out or an unknown error gives ``UNKNOWN``; any other error gives ``REFUSED``.
+    """
     if error is kafka_errors.NoError:
         return WriteAnswer(answer=Answer.WRITTEN)
     undecided = issubclass(error, _UNDECIDED)
@@ -174,7 +186,11 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 
 
 def answer_of_all(error: Exception) -> WriteAnswer:
-    """Return the answer to use for each partition if a whole write request failed with ``error``."""
+    """Return the answer for each partition of a write request that failed as a whole with ``error``.
+
+    It is ``REFUSED`` if a broker returned the error, and the error is not a time-out or an unknown error. Otherwise it
+    is ``UNKNOWN``, because the broker may have applied the request.
+    """
     # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
     # request, even later (docs/kafka-behaviour.md#altering-offsets).
     if isinstance(error, kafka_errors.BrokerResponseError):
@@ -183,7 +199,7 @@ def answer_of_all(error: Exception) -> WriteAnswer:
 
 
 def by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
-    """Group pairs of a partition and a value: return the list of values of each topic."""
+    """Return the values of each topic, from pairs of a partition and a value."""
     topics: dict[str, list[V]] = defaultdict(list)
     for partition, value in partitions:
         topics[partition.topic].append(value)

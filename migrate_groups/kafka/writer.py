@@ -30,39 +30,52 @@ _NOT_APPLIED = (
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
 
-    An error for a partition is returned as its answer, and not raised.
+    An error of a write is returned in the answer for each partition (`WriteAnswer`), and not raised.
     """
 
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets for a group in one request; return the answer for each partition."""
+        """Commit these offsets for a group in one request, and return the answer for each partition.
+
+        The answer says whether the broker has applied the write, refused it, or whether that is unknown.
+        """
         return self.alter_offsets_by_group({group: offsets})[group]
 
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit these offsets of several groups; return the answer for each partition, by group.
+        """Commit these offsets for several groups, and return the answer for each partition, by group.
 
-        Each group gets one request; the requests are sent concurrently.
+        The answer says whether the broker has applied the write, refused it, or whether that is unknown. There is one
+        request for each group; the requests are sent concurrently.
         """
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete a group's committed offsets of these partitions (KIP-496); return the answer for each."""
+        """Delete a group's committed offsets of these partitions (KIP-496), and return the answer for each partition.
+
+        The answer says whether the broker has applied the deletion, refused it, or whether that is unknown.
+        """
         return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with all its committed offsets; the coordinator refuses if the group has members."""
+        """Delete a group with all its committed offsets, and return the coordinator's answer.
+
+        The answer says whether the coordinator has deleted the group, refused it, for instance because the group has
+        members, or whether that is unknown.
+        """
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
     @contextmanager
     def held(self, group: str) -> Iterator[Hold]:
-        """Be the only member of an Empty group during a ``with`` block, so that no consumer can join it.
+        """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
 
-        This client's descriptions of the group leave out that member. Raises `Refused` if the group has members.
+        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. Descriptions of the group by
+        this object leave out that member. Raises `Refused` if the group has members; `NotAuthorized` without Read on
+        the group; `ClusterUnavailable`.
         """
         with hold(self._config, group) as holding:
             self._holder = holding.member_id
@@ -74,12 +87,12 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
-        """Send writes, and return one answer for each item, by group.
+        """Send writes for groups, and return the answer for each item of a group, by group.
 
         Writes that were not applied, because a coordinator was not available, are sent again until the time-out.
 
-        asked: the items of each group: partitions, or the group's own name for a deletion of the group. ask: sends the
-        writes of these groups.
+        asked: by group, the items to write: partitions, or, to delete the group, its name. ask: the `Ask` that sends
+        the writes. Raises ``ValueError`` if a group's name is empty.
         """
         if "" in asked:
             raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")
@@ -87,7 +100,7 @@ class KafkaPythonWriter(KafkaPythonReader):
         left = list(asked)
 
         def not_applied() -> list[str]:
-            """Send the writes of the groups that are left; return the groups whose writes were not applied."""
+            """Send the writes of the remaining groups, and return the groups whose writes were not applied."""
             for group in left:
                 into.found.pop(group, None)
                 into.failed.pop(group, None)
@@ -114,7 +127,7 @@ class KafkaPythonWriter(KafkaPythonReader):
 
 
 def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
-    """Return whether a group's writes were not applied because its coordinator was not available."""
+    """Return whether all of a group's writes failed because its coordinator was not available."""
     if group in into.failed:
         return isinstance(into.failed[group], _NOT_APPLIED)
     answers = into.found[group].values()

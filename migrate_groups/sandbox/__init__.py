@@ -1,1 +1,1 @@
-"""A real throwaway Kafka (KRaft) on this machine."""
+"""The sandbox: a real Kafka cluster (KRaft) on this machine, which is deleted after use."""

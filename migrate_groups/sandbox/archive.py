@@ -1,6 +1,6 @@
 """Make class-data archives (JEP 350): files of loaded Java classes, with which Kafka starts in about half the time.
 
-Each archive is for one Kafka version and one Java.
+An archive can be used only with the jars and the Java that it was made with.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PATIENCE_S = 60
 def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
     """Return the JVM options with which Kafka starts from its class-data archive, in about half the time.
 
-    A missing archive is made first (some 7 s, once for this Kafka and this Java). If it can't be made, no options are
-    returned, because Kafka also starts without it.
+    If there is no archive for these jars and this Java, it is made first, which takes some 7 s. If it can't be made,
+    the result is empty: Kafka also starts without these options.
     """
     archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
     try:
@@ -41,16 +41,20 @@ def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
 
 
 def _key(kafka: KafkaJars, java: Java) -> str:
-    """Return a hash for an archive's file name: of the Java build, the JVM options, and the jars as last modified.
+    """Return a hash of the Java build, the JVM options, and the jars with their times of modification.
 
-    Another Java, option or jar gives another file name, because the JVM refuses an archive whose jars have changed.
+    It is part of an archive's file name, because the JVM refuses an archive that was made with other jars.
     """
     jars = [f"{jar} {jar.stat().st_mtime_ns}" for jar in kafka.jars]
     return hashlib.sha256("\n".join([java.build, *JVM_OPTIONS, *jars]).encode()).hexdigest()[:12]
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Start and stop a Kafka, whose JVM writes the archive when it exits; make an empty file if the JVM writes none."""
+    """Start and stop Kafka with a JVM option, with which the JVM writes the archive when it exits.
+
+    If the JVM writes no archive, an empty file is made in its place. Raises `ClusterUnavailable` if Kafka does not
+    start.
+    """
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)
     with run_node(kafka, java=java, timeout=_PATIENCE_S, serve_options=[f"-XX:ArchiveClassesAtExit={new}"]) as node:

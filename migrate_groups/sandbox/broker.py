@@ -19,10 +19,10 @@ from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A Kafka cluster on this machine: one broker, or several, each of which can be made to fail.
+    """A Kafka cluster on this machine, with one or more brokers. A test can make each broker fail.
 
-    nodes: the brokers, ordered by id. tool_command: the start of a command that runs one of Kafka's tools: Java, its
-    options and the class path.
+    nodes: the brokers, ordered by id. tool_command: the first words of a command that runs one of Kafka's tools: Java,
+    its options and the class path.
     """
 
     nodes: tuple[Node, ...]
@@ -35,22 +35,22 @@ class Sandbox:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses for clients, ``host:port`` of each broker."""
+        """The addresses of all brokers for clients, as ``host:port,host:port``."""
         return ",".join(node.bootstrap_servers for node in self.nodes)
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id, as its brokers report it."""
+        """The cluster id, as the brokers report it."""
         return self.node.cluster_id
 
     def run_tool(
         self, main_class: str, *arguments: str, bootstrap_server: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run one of Kafka's own commands, by its class name, on this cluster and with the same jars.
+        """Run one of Kafka's own tools on this cluster, with the same jars, and return its output and exit code.
 
-        ``--bootstrap-server`` is added, by default with the PLAINTEXT listeners. Output and exit code are returned
-        unchanged; several of these commands exit with 0 when they fail. Raises subprocess.TimeoutExpired after
-        ``timeout`` seconds.
+        main_class: the Java class of the tool. arguments: its arguments; ``--bootstrap-server`` is added.
+        bootstrap_server: None: the PLAINTEXT listeners of all brokers. Note that several of Kafka's tools exit with 0
+        when they fail. Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds.
         """
         return subprocess.run(
             [
@@ -68,7 +68,7 @@ class Sandbox:
         )
 
     def wait(self) -> None:
-        """Wait until every broker has ended, then raise ClusterUnavailable. Never return."""
+        """Wait until every broker has ended, then raise `ClusterUnavailable`. This method never returns."""
         ends = [node.kept.hear(None) for node in self.nodes]
         raise ClusterUnavailable(f"Kafka has ended ({ends[-1]}): run the command again")
 
@@ -84,17 +84,17 @@ def start_sandbox(
     scram_credentials: Sequence[str] = (),
     brokers: int = 1,
 ) -> Iterator[Sandbox]:
-    """Start a Kafka cluster for the length of a ``with`` block.
+    """Start a Kafka cluster for the length of a ``with`` block, once all of its brokers answer.
 
-    The cluster and its data are removed when the block or this process ends. ``brokers`` is the number of brokers; each
-    is a controller, too. ``settings`` override those in ``server.properties`` (``properties.server_properties``).
-    ``timeout`` is the number of seconds within which all brokers must answer.
+    The brokers are killed and their data is deleted when the block or this process ends.
 
-    ``listeners`` are those besides PLAINTEXT: the security protocol of each, by name. The settings that they need
-    (certificates, ``listener.name.…``) go into ``settings``. ``scram_credentials`` exist from the first start; they are
-    written as for ``kafka-storage format --add-scram``.
+    jars: the jars of the Kafka version to run. settings: properties that replace or complement those of the sandbox in
+    ``server.properties``. timeout: the number of seconds within which all brokers must answer. listeners: the security
+    protocol of each listener besides PLAINTEXT, by name; the properties that a listener needs (certificates,
+    ``listener.name.…``) belong in ``settings``. scram_credentials: SCRAM users that exist from the first start, written
+    as for ``kafka-storage format --add-scram``. brokers: the number of brokers; each is also a controller.
 
-    Raises ClusterUnavailable, with the end of Kafka's log, if Kafka doesn't start.
+    Raises `ClusterUnavailable`, with the end of Kafka's log, if a broker does not start or does not answer in time.
     """
     archive = archive_options(jars, java=java)
     with ExitStack() as running:

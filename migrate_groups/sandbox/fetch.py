@@ -1,4 +1,4 @@
-"""Fetch jars into the user's cache: once, and either completely or not at all."""
+"""Download jars into a folder, once. The folder appears only when the download is complete."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from migrate_groups.sandbox.java import Java
 _COMPLETE = "complete.json"
 
 Retrieve = Callable[[Ivy, Path], Collection[str]]
-"""A function that puts jars into a folder, and returns the names, without ``.jar``, of jars that must be there."""
+"""A function that downloads jars with an `Ivy` into a folder. It returns the names, without ``.jar``, of jars that must
+then be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Fetches jars from Maven Central, or from ``mirror`` (a URL).
+    """Downloads jars from a Maven repository into a folder, if they are not there yet.
 
-    ``java`` runs Ivy, which downloads the jars. ``report`` is called only if something is fetched: at the beginning,
-    and then after each step.
+    java: runs Apache Ivy, which downloads the jars. mirror: the URL of a Maven repository; None: Maven Central. report:
+    called with the progress at the beginning of a download, and after each step.
     """
 
     java: Java
@@ -35,13 +36,14 @@ class Fetch:
     report: Callable[[FetchProgress], None] = lambda progress: None
 
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
-        """Return the jars in ``folder``; retrieve them first if some are missing. ``what`` is their name in errors.
+        """Return the paths of the jars in ``folder``, sorted; download them first if some are missing.
 
-        ``retrieve`` puts the jars into a folder, and returns the names of jars that must be there.
+        what: the name of the jars in error messages. retrieve: downloads the jars into a folder, and returns the names
+        of jars that must then be there.
 
-        A fetch that fails or is killed leaves its files in a folder beside ``folder``, where the next fetch resumes.
-        Raises ClusterUnavailable if a download fails, UsageError if the folder can't be written, MissingDependency
-        without PySpark, which has Ivy.
+        A download that fails or is killed leaves its files in a folder beside ``folder``; the next download resumes
+        from them. Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
+        `MissingDependency` if PySpark, which contains Ivy, is not installed.
         """
         try:
             if not _complete(folder):
@@ -54,9 +56,10 @@ class Fetch:
         return tuple(sorted(folder.glob("*.jar")))
 
     def _fetch(self, folder: Path, what: str, retrieve: Retrieve) -> None:
-        """Call ``retrieve`` with a new folder beside ``folder``, and rename it to ``folder`` once it is complete.
+        """Download jars with ``retrieve`` into a new folder; once it is complete, rename it to ``folder``.
 
-        An incomplete ``folder`` is replaced. Raises ClusterUnavailable if a jar is damaged or missing.
+        A ``folder`` that exists is replaced. what: the name of the jars in error messages. Raises `ClusterUnavailable`
+        if a download fails, or a jar is damaged or missing.
         """
         work = folder.with_name(f"{folder.name}.partial")
         work.mkdir(exist_ok=True)
@@ -71,10 +74,10 @@ class Fetch:
 
 
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
-    """Raise ClusterUnavailable if a jar in ``folder`` is damaged, or if one of ``wanted`` is missing.
+    """Raise `ClusterUnavailable` if a jar in ``folder`` is damaged, or if a jar of ``wanted`` is missing.
 
-    A mirror may have returned a web page in place of a jar. ``wanted``: names without ``.jar``. ``what``: the name of
-    the jars in the error.
+    A jar is damaged, for instance, if a mirror returned a web page in place of it. what: the name of the jars in the
+    error message. wanted: names of jars, without ``.jar``.
     """
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
@@ -86,7 +89,7 @@ def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
 
 
 def _complete(folder: Path) -> bool:
-    """Return whether every jar that was fetched into ``folder`` is still there, with its original size."""
+    """Return whether a download into ``folder`` was completed, and every jar still has its original size."""
     try:
         sizes = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
         return all((folder / name).stat().st_size == size for name, size in sizes.items())

@@ -1,4 +1,4 @@
-"""Fetch a module and its dependencies with Apache Ivy, whose jar PySpark ships."""
+"""Fetch a Maven module and its dependencies with Apache Ivy, whose jar is part of PySpark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ _REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """The jars that a fetch has found and downloaded so far. ``found`` grows while Ivy follows dependencies."""
+    """The progress of a download of jars.
+
+    found: the number of jars that Ivy has found so far; it grows while Ivy resolves dependencies. downloaded: the
+    number of jars that are downloaded.
+    """
 
     found: int = 0
     downloaded: int = 0
@@ -44,9 +48,10 @@ class FetchProgress:
 
 @dataclass(slots=True, kw_only=True)
 class Ivy:
-    """Runs Apache Ivy with a cache below ``folder``; an interrupted fetch resumes from this cache.
+    """Runs Apache Ivy, which downloads jars from a Maven repository.
 
-    ``mirror`` is the URL of a Maven repository to use instead of Maven Central; ``report`` is called after each step.
+    folder: has Ivy's cache, from which an interrupted download resumes. mirror: the URL of a Maven repository; None:
+    Maven Central. report: called with the progress after each step. found, downloaded: the numbers of jars so far.
     """
 
     java: Java
@@ -57,9 +62,10 @@ class Ivy:
     downloaded: int = 0
 
     def retrieve(self, organisation: str, name: str, revision: str, into: Path, *, transitive: bool = False) -> None:
-        """Put a module's jar, and with ``transitive`` its dependencies, into the folder ``into``.
+        """Put the jar of a Maven module into the folder ``into``, and with ``transitive`` those of its dependencies.
 
-        Raises ClusterUnavailable with the modules that could not be fetched, MissingDependency without PySpark.
+        Raises `ClusterUnavailable`, which names the modules that could not be fetched; `MissingDependency` if PySpark,
+        which contains Ivy, is not installed.
         """
         root = f' root="{html.escape(self.mirror)}"' if self.mirror else ""
         settings = self.folder / "ivysettings.xml"
@@ -78,7 +84,7 @@ class Ivy:
             )
 
     def _run(self, *arguments: str) -> list[str] | None:
-        """Run Ivy; return the lines of its output if it failed, else None."""
+        """Run Ivy with these arguments. Return None if it succeeded, else the lines of its output."""
         said = []
         command = [str(self.java.executable), "-XX:TieredStopAtLevel=1", "-jar", str(_ivy_jar()), *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -95,9 +101,11 @@ class Ivy:
 
 
 def _why(said: Iterable[str], asked_for: str) -> str:
-    """Return the modules that Ivy failed to fetch, and the first reason that it gives, for an error message.
+    """Return the end of an error message: the modules that Ivy failed to fetch, and the first reason in its output.
 
-    If that is only the module ``asked_for``, and Ivy gives no reason, return the two that are possible.
+    said: the lines of Ivy's output. asked_for: the module that Ivy was told to fetch. If Ivy failed to fetch only this
+    module, and gives no reason, the text has the two possible reasons. It is empty if Ivy names no module and no
+    reason.
     """
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)
@@ -107,7 +115,7 @@ def _why(said: Iterable[str], asked_for: str) -> str:
 
 
 def pyspark_jars() -> list[Path]:
-    """Return the jars that PySpark ships, sorted; none without PySpark."""
+    """Return the paths of the jars that are part of PySpark, sorted; empty if PySpark is not installed."""
     spark = importlib.util.find_spec("pyspark")
     folders = spark.submodule_search_locations if spark else None
     return sorted(jar for folder in folders or () for jar in Path(folder, "jars").glob("*.jar"))

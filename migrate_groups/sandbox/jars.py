@@ -1,4 +1,4 @@
-"""Find Kafka's jars: fetch them once into the user's cache, or use those of an unpacked distribution."""
+"""Find Kafka's jars: download them once into the user's cache, or use those of an unpacked distribution."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 class KafkaJars:
     """The jars of one version of Kafka.
 
-    ``archives`` is the folder for class-data archives: files of these jars' loaded classes, with which Java starts
-    faster. ``jvm_options`` make Kafka log only warnings and errors, to stderr, and nothing to stdout.
+    archives: the folder for class-data archives, which are files of loaded Java classes with which Kafka starts faster.
+    jvm_options: options of Java with which Kafka logs only warnings and errors, to stderr, and nothing to stdout.
     """
 
     version: str
@@ -35,9 +35,10 @@ class KafkaJars:
 
 
 def user_cache() -> Path:
-    """Return this user's cache folder for this program. Only for ``cli/`` and tests: it reads the environment.
+    """Return this user's cache folder for this program. It may not exist yet.
 
-    Raises `MissingDependency` without platformdirs, which the extra ``spark`` installs.
+    Only ``cli/`` and tests may call this function, because it reads environment variables. Raises `MissingDependency`
+    if platformdirs is not installed; the pip extra ``spark`` installs it.
     """
     try:
         from platformdirs import user_cache_path
@@ -56,11 +57,12 @@ def fetch_jars(
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars of a Kafka version from its folder below ``cache``; fetch them first if they are missing.
+    """Return the jars of a Kafka version from its folder below ``cache``; download them first if they are missing.
 
-    mirror: the URL of a Maven repository to use instead of Maven Central. report: called with the progress, only if
-    jars are fetched. Raises UsageError if ``version`` is not a version or the folder can't be written,
-    ClusterUnavailable if a download fails, MissingDependency without PySpark.
+    java: runs the download. mirror: the URL of a Maven repository; None: Maven Central. report: called with the
+    progress, but only if jars are downloaded. Raises `UsageError` if ``version`` is not a version number or the folder
+    can't be written; `ClusterUnavailable` if a download fails; `MissingDependency` if PySpark, which contains the
+    downloader, is not installed.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UsageError(f"{version!r} is not a version of Kafka: pass a version such as {DEFAULT_VERSION}")
@@ -83,9 +85,10 @@ def fetch_jars(
 
 
 def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
-    """Return the jars of the unpacked Kafka distribution in ``kafka_home``. Raises UsageError if there is none.
+    """Return the jars of the unpacked Kafka distribution in the folder ``kafka_home``.
 
-    cache: this user's cache folder, for files that make the distribution start faster.
+    cache: this user's cache folder, for files with which Kafka starts faster. Raises `UsageError` if ``kafka_home`` has
+    no Kafka jar in ``libs``, or several versions of it.
     """
     jars = tuple(sorted(kafka_home.absolute().glob("libs/*.jar")))
     versions = [found[1] for jar in jars if (found := re.fullmatch(r"kafka_2\.\d+-(\d[\w.-]*)\.jar", jar.name))]

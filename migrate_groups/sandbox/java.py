@@ -17,16 +17,19 @@ _HINT = f"install Java {MINIMUM} or later, for instance the package openjdk-17-j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough for Kafka. ``build`` is the output of ``java -version``, which identifies the build."""
+    """A Java that is new enough for Kafka: version 17 or later.
+
+    executable: the path of ``java``. build: the output of ``java -version``, which identifies the build.
+    """
 
     executable: Path
     build: str
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """Return the Java of ``JAVA_HOME`` if that is set, else the one on ``PATH``.
+    """Return the Java in ``JAVA_HOME`` if ``environ`` has this variable, else the first Java on its ``PATH``.
 
-    Raises MissingDependency if there is none, it doesn't run, or it is older than 17.
+    Raises `MissingDependency` if there is no Java, if it does not run, or if it is older than version 17.
     """
     home = environ.get("JAVA_HOME")
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))

@@ -2,8 +2,8 @@
 
 This file is the program of a child process, the keeper. It is started by its path, in a separate session, so that
 neither Ctrl-C nor a closed terminal reaches it or Kafka. It reads one line of JSON from stdin, ``{"files": {name:
-text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent: when it is closed, the parent has ended
-or no longer wants Kafka.
+text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent. If the pipe is closed, the parent has
+ended or no longer needs Kafka, and the keeper ends.
 
 The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``
 formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder. It writes a line of
@@ -36,9 +36,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """Waits for a process or for the parent, until this keeper must end: the parent has ended, or a signal came.
+    """Waits for a child process or for an order of the parent process, and notices when the keeper must end.
 
-    The signals are SIGTERM, SIGINT and SIGHUP.
+    The keeper must end if stdin is closed, if the parent has ended, or after SIGTERM, SIGINT or SIGHUP.
     """
 
     def __init__(self) -> None:
@@ -51,10 +51,11 @@ class _Watch:
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, _ignore)
 
-    def ended(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait until ``process`` ends, and return True.
+    def wait_for_end(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait until ``process`` has ended, and return True.
 
-        Return False at once if this keeper must end before that: stdin was closed, the parent ended, or a signal came.
+        Return False, before the process has ended, if the keeper must end: stdin was closed, the parent process has
+        ended, or SIGTERM, SIGINT or SIGHUP has arrived.
         """
         while process.poll() is None:
             # The parent's id is checked, too, because a process that the parent has forked may keep the pipe open.
@@ -64,10 +65,11 @@ class _Watch:
                 return False
         return True
 
-    def told_to_restart(self) -> bool:
-        """Wait until the parent writes an empty line to stdin, which asks to start Kafka again, and return True.
+    def wait_for_restart(self) -> bool:
+        """Wait until the parent process writes an empty line to stdin, the order to start Kafka again, and return True.
 
-        Return False if this keeper must end: stdin was closed, the parent ended, or a signal came.
+        Return False if the keeper must end: stdin was closed, the parent process has ended, or SIGTERM, SIGINT or
+        SIGHUP has arrived.
         """
         while True:
             ready, _, _ = select.select([0, self._signals], [], [], 1)
@@ -79,7 +81,11 @@ class _Watch:
 
 
 def main() -> None:
-    """Run the commands that the parent sends as JSON on stdin, until they fail or the parent ends."""
+    """Run the commands that the parent process sends as JSON on stdin, in a temporary folder.
+
+    Return when the command ``prepare`` has failed, the parent has ended or closed stdin, or a signal has arrived. Then
+    the running command is killed, and the folder is deleted.
+    """
     watch = _Watch()
     line = sys.stdin.readline()
     if not line:
@@ -95,7 +101,7 @@ def main() -> None:
             try:
                 if step == "serve":
                     _say(folder=name, pid=process.pid)
-                if not watch.ended(process):
+                if not watch.wait_for_end(process):
                     return
             finally:
                 process.kill()
@@ -103,7 +109,7 @@ def main() -> None:
             if process.returncode != 0 or step == "serve":
                 log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
                 _say(exit=process.returncode, log=log[-50_000:])
-                if step == "prepare" or not watch.told_to_restart():
+                if step == "prepare" or not watch.wait_for_restart():
                     return
             step = "serve"
 
@@ -116,9 +122,9 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _die_with_keeper() -> Callable[[], None] | None:
-    """Return a function for the new process to call, so that Linux kills it when the keeper ends.
+    """Return a function that a new child process must call, so that Linux kills the child when the keeper ends.
 
-    None on other systems, which have no such request.
+    None on other operating systems, which do not offer this.
     """
     if sys.platform != "linux":
         return None
@@ -133,7 +139,7 @@ def _say(**facts: object) -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing, because Python has already written the signal's number to the pipe that `_Watch` reads."""
+    """Do nothing with a signal. Python has already written its number to the pipe that `_Watch` reads."""
 
 
 if __name__ == "__main__":

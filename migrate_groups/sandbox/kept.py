@@ -1,6 +1,6 @@
 """Start Kafka under a keeper (``keeper.py``), a process that kills Kafka and deletes its files when this process ends.
 
-The classes here read the keeper's messages, and end it.
+The classes in this module read the keeper's messages, and end the keeper.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The message that Kafka has been started in ``folder``, as process ``pid``. It may not answer clients yet."""
+    """The keeper's message that Kafka was started. It may not answer clients yet.
+
+    folder: has Kafka's data and log. pid: the id of Kafka's process.
+    """
 
     folder: Path
     pid: int
@@ -32,31 +35,35 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The message that Kafka has ended, or that its storage could not be formatted.
+    """The keeper's message that Kafka has ended, or that its storage could not be formatted.
 
-    log: the end of Kafka's log. exit_code: that of Java; None if the process that ran Java (the keeper) was killed.
+    exit_code: the exit code of Java; None if the keeper, the process that ran Java, was killed. log: the end of Kafka's
+    log; empty if the keeper was killed.
     """
 
     exit_code: int | None
     log: str
 
     def __str__(self) -> str:
-        """Return the exit code, or ``killed``, and the end of the log on one line."""
+        """Return the exit code, or ``killed`` if it is None, and the end of the log, on one line."""
         code = "killed" if self.exit_code is None else f"exit code {self.exit_code}"
         return f"{code}; {end_of_log(self.log)}"
 
 
 def end_of_log(log: str) -> str:
-    """Return a log's first three lines with an error, or else its last three lines, on one line."""
+    """Return, on one line, a log's first three lines with an error; if there are none, its last three lines.
+
+    Lines of stack traces are left out.
+    """
     told = [line.strip() for line in log.splitlines() if line.strip() and not _STACK_FRAME.match(line)]
     errors = [line for line in told if _ERROR.search(line)]
     return f"its log says: {' | '.join(errors[:3] or told[-3:])}" if told else "its log is empty"
 
 
 class KeptServer:
-    """A Kafka that a keeper runs: a child process, which kills Kafka and deletes its files when this process ends.
+    """A Kafka that is run by a keeper, a child process.
 
-    `hear` returns each message of the keeper once.
+    The keeper kills Kafka and deletes its files when this process ends. `hear` returns each message of the keeper once.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -71,7 +78,7 @@ class KeptServer:
 
     @property
     def server_pid(self) -> int:
-        """The process id of the Kafka that was started last. Raises ProcessLookupError before the first start."""
+        """The process id of the Kafka that was started last. Raises ``ProcessLookupError`` before the first start."""
         if self._server is None:
             raise ProcessLookupError("the server was not started yet")
         return self._server
@@ -79,7 +86,8 @@ class KeptServer:
     def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
         """Return the keeper's next message: Kafka was started, or it has ended.
 
-        None if no message comes within ``timeout`` seconds. With ``timeout`` None it waits forever.
+        timeout: how many seconds to wait for the message; None: without limit. The result is None if no message arrives
+        in this time.
         """
         said = self._process.stdout
         if said is None or not select.select([said], [], [], timeout)[0]:
@@ -91,7 +99,10 @@ class KeptServer:
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Start Kafka once more, in the same folder, after it has ended. The next `hear` returns the outcome."""
+        """Order the keeper to start Kafka again, in the same folder, after it has ended.
+
+        The next `hear` returns `ServerStarted`, or `Ended` if the keeper was killed.
+        """
         self._send("\n")
 
     def _send(self, line: str) -> None:
@@ -111,8 +122,8 @@ class KeptServer:
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
     """Run the command ``prepare``, then the command ``serve``, in a new temporary folder, during a ``with`` block.
 
-    Yields at once; `KeptServer.hear` waits for the start. When the block ends, the command is killed and the folder is
-    deleted. files: the text of each file to write into the folder first, by name.
+    The block begins at once; `KeptServer.hear` waits for the start of ``serve``. When the block ends, the running
+    command is killed and the folder is deleted. files: the text of each file to write into the folder first, by name.
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],

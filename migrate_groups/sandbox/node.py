@@ -1,4 +1,4 @@
-"""Start Kafka processes (broker and controller) on free ports of 127.0.0.1, and wait until they answer."""
+"""Start Kafka processes, each a broker and a controller, on free ports of 127.0.0.1, and wait until they answer."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ _SECONDS_TO_END = 20.0
 
 
 class PortTaken(ClusterUnavailable):
-    """Another process took a port after it was chosen and before Kafka started."""
+    """Another process took a port after the port was chosen and before Kafka started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Kafka process; ``node_id`` is its ``node.id``, ``folder`` has its data and log.
+    """A Kafka process of the sandbox, which is a broker and a controller.
 
-    ``bootstrap_servers`` is the address of its PLAINTEXT listener; ``listeners`` has the addresses of the other
-    listeners, by name. ``kept`` runs the process.
-    `kill`, `stop` and `hang` make it fail. `start`, after `kill` or `stop`, and `go_on`, after `hang`, bring it back
-    with the same ports and data.
+    node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
+    other listeners for clients, by name. folder: has its data and its log. kept: runs the process.
+
+    `kill`, `stop` and `hang` make the broker fail. After `kill` or `stop`, `start` brings it back with the same ports
+    and data. After `hang`, `go_on` does.
     """
 
     node_id: int
@@ -52,16 +53,22 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The id of Kafka's process (Java): after a restart, that of the new one."""
+        """The id of Kafka's process (Java). It changes with each restart."""
         return self.kept.server_pid
 
     def kill(self) -> None:
-        """End the process at once, as ``kill -9`` does."""
+        """Kill the process, as ``kill -9`` does, and wait until it has ended.
+
+        Raises `ClusterUnavailable` if it has not ended after 20 s.
+        """
         os.kill(self.pid, signal.SIGKILL)
         self._await_end()
 
     def stop(self) -> None:
-        """Shut the broker down, so that it hands its partitions over (SIGTERM); kill it if that hangs."""
+        """Shut the broker down with SIGTERM, so that it first hands over the leadership of its partitions.
+
+        If it has not ended after 20 s, it is killed.
+        """
         os.kill(self.pid, signal.SIGTERM)
         if not isinstance(self.kept.hear(_SECONDS_TO_END), Ended):  # hangs if too few controllers are left
             self.kill()
@@ -75,7 +82,10 @@ class Node:
         os.kill(self.pid, signal.SIGCONT)
 
     def start(self) -> None:
-        """Start the process again after it has ended; `await_answer` waits until it answers."""
+        """Start the process again after it has ended, and do not wait until it answers (`await_answer`).
+
+        Raises `ClusterUnavailable` if the process does not start.
+        """
         self.kept.serve_again()
         match self.kept.hear(_SECONDS_TO_END):
             case ServerStarted():
@@ -84,9 +94,10 @@ class Node:
                 raise ClusterUnavailable(f"Kafka could not be started again ({end})")
 
     def await_answer(self, timeout: float = 60) -> None:
-        """Wait until the broker answers as part of its cluster; start it again if another process took its port.
+        """Wait until the broker answers as part of its cluster.
 
-        Raises ClusterUnavailable with the end of its log, after at most about ``timeout`` seconds.
+        If Kafka has ended because another process took its port, it is started again. Raises `ClusterUnavailable`, with
+        the end of Kafka's log, after about ``timeout`` seconds, or as soon as Kafka has ended for another reason.
         """
         deadline = time.monotonic() + timeout
         for attempt in Retrying(
@@ -107,8 +118,9 @@ class Node:
 class Setup:
     """The settings of all brokers of a sandbox.
 
-    settings: override those in ``server.properties``. listeners: the security protocol of each listener besides
-    PLAINTEXT, by name. scram_credentials: as ``kafka-storage format --add-scram`` takes them.
+    settings: properties that replace or complement those of the sandbox in ``server.properties``. listeners: the
+    security protocol of each listener besides PLAINTEXT, by name. scram_credentials: SCRAM users, written as for
+    ``kafka-storage format --add-scram``.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -118,9 +130,11 @@ class Setup:
 
 @contextmanager
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Format and start a cluster of one broker, and yield it once it answers; kill and remove it after the block.
+    """Start a cluster of one broker for the length of a ``with`` block, once the broker answers.
 
-    timeout: the seconds within which it must answer. serve_options: JVM options for the broker.
+    When the block ends, the broker is killed and its data is deleted. timeout: the number of seconds within which the
+    broker must answer. serve_options: JVM options for the broker. Raises `PortTaken` if another process took a port;
+    otherwise `ClusterUnavailable`, with the end of Kafka's log, if the broker does not start or answer.
     """
     with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
@@ -137,13 +151,14 @@ def run_nodes(
     jvm_options: Sequence[str] = (),
     serve_options: Sequence[str] = (),
 ) -> Iterator[tuple[Node, ...]]:
-    """Format and start the brokers of a cluster, and yield them once all answer; kill and remove them after the block.
+    """Start a cluster of ``count`` brokers for the length of a ``with`` block, once all brokers answer.
 
-    ``timeout`` is the number of seconds within which all must answer. ``jvm_options`` are for formatting and for the
-    brokers, ``serve_options`` for the brokers only.
+    When the block ends, the brokers are killed and their data is deleted. timeout: the number of seconds within which
+    all brokers must answer. jvm_options: JVM options for the brokers and for the tool that formats their storage.
+    serve_options: JVM options for the brokers only.
 
-    Raises PortTaken if another process took a port, else ClusterUnavailable with the end of Kafka's log if a broker
-    doesn't start or answer.
+    Raises `PortTaken` if another process took a port; otherwise `ClusterUnavailable`, with the end of Kafka's log, if a
+    broker does not start or answer.
     """
     deadline = time.monotonic() + timeout
     names = ("PLAINTEXT", "CONTROLLER", *setup.listeners)
@@ -193,10 +208,10 @@ def run_nodes(
 
 
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
-    """Wait until Kafka's storage is formatted, and return its folder.
+    """Wait until Kafka's storage is formatted and Kafka is started, and return the folder of the storage.
 
-    Raises ClusterUnavailable if that fails, or is not done by ``deadline``. ``timeout`` is for the message: the seconds
-    from the start to the deadline.
+    deadline: the time of `time.monotonic` until which to wait. timeout: the seconds from the start to the deadline, for
+    the error message. Raises `ClusterUnavailable` if the formatting fails, or is not done by then.
     """
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):
@@ -216,7 +231,11 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _await_answer(node: Node, deadline: float) -> None:
-    """Wait until this cluster, not another one, answers at the node's address, with the node among its brokers."""
+    """Wait until the broker ``node`` answers at its address, and the answer has the node's cluster id and node id.
+
+    deadline: the time of `time.monotonic` until which to wait. Raises `PortTaken` if Kafka has ended because another
+    process took its port; otherwise `ClusterUnavailable`, if Kafka has ended or does not answer in time.
+    """
     from confluent_kafka import KafkaException
 
     patience = Retrying(
@@ -245,9 +264,9 @@ def _check_alive(kept: KeptServer) -> None:
 
 
 def _ask(node: Node) -> None:
-    """Raise OSError or KafkaException unless the broker answers and belongs to its cluster.
+    """Raise ``OSError`` or ``KafkaException`` unless the broker answers, with its cluster id and its node id.
 
-    confluent-kafka is used because it returns the cluster id of every Kafka version (kafka-python 3.0.12 fails on 2.8).
+    confluent-kafka is used, because kafka-python 3.0.12 can't read the cluster id of Kafka 2.8.
     """
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient

@@ -13,11 +13,12 @@ def server_properties(
     protocols: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> str:
-    """Return the text of a broker's ``server.properties``; ``settings`` override the defaults in it.
+    """Return the text of ``server.properties`` for one broker, which is also a controller.
 
-    ``controllers`` are the addresses of all brokers' CONTROLLER listeners, ordered by broker id from 1 on.
-    ``addresses`` has the address of each listener by name, including CONTROLLER and PLAINTEXT. ``protocols`` has the
-    security protocol of each listener whose name is not a security protocol.
+    controllers: the addresses of all brokers' CONTROLLER listeners, ordered by broker id from 1 on. addresses: the
+    address of each of this broker's listeners by name, including CONTROLLER and PLAINTEXT. protocols: by name, the
+    security protocol of each listener whose name is not a security protocol. settings: properties that replace or
+    complement those of the sandbox.
     """
     listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
     spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
@@ -47,9 +48,10 @@ def server_properties(
 
 
 def _replication(brokers: int) -> dict[str, str]:
-    """Return the settings that depend on the number of brokers: every broker has a replica of each partition.
+    """Return the settings that depend on the number of brokers.
 
-    One of three brokers may fail: with acks=all an acknowledged record is on two. The failure is noticed in seconds.
+    Each broker gets a replica of each partition. One of three brokers may fail, because min.insync.replicas is then 2.
+    The other brokers notice the failure within seconds.
     """
     replicas, in_sync = str(brokers), str(max(1, brokers - 1))
     properties = {

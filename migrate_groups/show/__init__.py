@@ -1,1 +1,1 @@
-"""Views for people and programs: terminal, Markdown, HTML and JSON."""
+"""The output of commands, for people and for programs: terminal, Markdown, HTML and JSON."""

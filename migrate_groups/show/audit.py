@@ -1,4 +1,4 @@
-"""The result of an audit of the log of ``__consumer_offsets``, on a terminal and as a JSON document."""
+"""The result of an audit of the log of ``__consumer_offsets``: the terminal view and the JSON document."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _MOST_ROWS = 50
 
 
 class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/audit"):
-    """The result of ``audit``.
+    """The document that the command ``audit`` prints.
 
-    problems: the number of partitions with a problem or a rewind. undetermined: the number of other partitions without
-    a verdict. old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the
-    number of partitions with a commit at a lower offset than the previous one. summary: one row for each group and
-    topic. doubtful: the partitions that are a problem or undetermined. Each list has at most 1,000 rows.
+    problems: the number of partitions with a problem or a rewind. undetermined: the number of other partitions with
+    the verdict ``undetermined``. old: the number of partitions by the verdict on the source group. new: the number of
+    partitions by the verdict on the target group. rewinds: the number of partitions with a commit at a lower offset
+    than the previous one. summary: one row for each group and topic. doubtful: the partitions that ``problems`` and
+    ``undetermined`` count. late_commits: commits of the source group after the hand-over. deletions: committed offsets
+    that were deleted or have expired. evidence: one row for each partition of ``__consumer_offsets`` that was read.
+    malformed: records that can't be decoded. Each list has at most 1,000 rows.
     """
 
     problems: int
@@ -44,7 +47,7 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
 
 
 def document(found: Audit) -> AuditDocument:
-    """Return the JSON document of an audit."""
+    """Return the JSON document for the result of an audit."""
     return AuditDocument(
         problems=found.problems,
         undetermined=found.undetermined,
@@ -61,22 +64,27 @@ def document(found: Audit) -> AuditDocument:
 
 
 def is_too_early(found: Audit) -> bool:
-    """Return whether no target group has committed since the hand-over, so that the log proves nothing yet."""
+    """Return whether no target group has committed since the hand-over; the log then proves nothing yet.
+
+    If the audit has no partition, the result is False.
+    """
     return 0 < found.new.get("no-commit-yet", 0) == sum(found.new.values())
 
 
 def conclusion(found: Audit) -> str:
-    """Return the verdict of an audit without a problem or a doubt, as a sentence."""
+    """Return the verdict as a sentence, for an audit that found no problem and nothing undetermined."""
     waiting = found.new.get("no-commit-yet", 0)
     rest = f"; not proven yet for {counted(waiting, 'partition')} without a commit" if waiting else ""
     return f"proven: the old group stayed stopped, and every new group began at the offsets handed over{rest}"
 
 
 def terminal(found: Audit) -> RenderableType:
-    """Return the audit as tables: verdicts by group and topic, then the partitions and commits behind them.
+    """Return the result of an audit as tables, each with at most 50 rows.
 
-    Doubtful partitions have a problem or are undetermined. Late commits are commits of the source group after the
-    hand-over. The evidence counts the records of each partition of ``__consumer_offsets`` that was read.
+    The first table has the verdicts by group and topic. Doubtful partitions have a problem or a rewind, or are
+    undetermined. Late commits are commits of the source group after the hand-over. The next table has committed offsets
+    that were deleted or have expired. The evidence counts the records of each partition of ``__consumer_offsets`` that
+    was read.
     """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)

@@ -1,4 +1,4 @@
-"""Short texts for the changes of a plan, which the terminal and Markdown views share."""
+"""Short texts for the changes in a plan, which the terminal and Markdown views share."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
-    """Return the committed offset before and after (``-``: none), and the action, such as ``move +1,200``.
+    """Return three texts: the committed offset before the change, the one after it, and the action.
 
-    If only the leader epoch or the metadata changes, that is the action.
+    An offset is ``-`` if there is none. The action is ``create``, ``delete``, ``unchanged`` or, with the difference of
+    the offsets, ``move +1,200``. If only the leader epoch or the metadata changes, it is ``leader epoch`` or
+    ``metadata``.
     """
-    execution: str = change.action
+    action: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
         by = change.after.offset - change.before.offset
         other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
-        execution = f"move {by:+,}" if by else other
-    return _offset(change.before), _offset(change.after), execution
+        action = f"move {by:+,}" if by else other
+    return _offset(change.before), _offset(change.after), action
 
 
 def tally(changes: Iterable[Change]) -> str:
-    """Return the number of changes by action, such as ``9 partitions (6 create, 3 unchanged)``."""
+    """Return the number of changes by action as text, such as ``9 partitions (6 create, 3 unchanged)``."""
     counts = Counter(change.action for change in changes)
-    executions = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
-    return f"{counted(counts.total(), 'partition')} ({executions or 'nothing to do'})"
+    actions = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
+    return f"{counted(counts.total(), 'partition')} ({actions or 'nothing to do'})"
 
 
 def _offset(committed: CommittedOffset | None) -> str:

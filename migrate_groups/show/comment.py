@@ -1,7 +1,7 @@
 """Make the parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names as literal text.
 
 GitHub accepts a comment of 65,536 characters. A comment that is too long is rendered again, with fewer rows and shorter
-names, until it fits. Below each table it says how many rows are left out.
+names, until it fits. A line below each table says how many rows are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _MOST_BYTES = 64_000
 class Size(NamedTuple):
     """The limits within which a GitHub comment is rendered.
 
-    rows: the most rows of a table, and the most groups. characters: the most characters of a name or a reason.
+    rows: the largest number of rows of a table, and of groups. characters: the largest number of characters of a name
+    or a reason.
     """
 
     rows: int
@@ -48,17 +49,17 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return the comment as Markdown, with as many rows and characters as fit into 64,000 bytes.
+    """Return a GitHub comment as Markdown, rendered with the highest limits with which it fits into 64,000 bytes.
 
-    ``render`` is called with ever lower limits. It returns the blocks of the comment (paragraphs, tables, sections) for
-    these limits. Empty blocks are dropped.
+    render: returns the blocks of the comment (paragraphs, tables, sections) for the limits that it is given. It is
+    called with lower and lower limits until the comment fits. Empty blocks are dropped.
     """
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)
 
 
 def folded(summary: str, body: str) -> str:
-    """Return a collapsed ``<details>`` section with a body in Markdown. The summary is HTML (see `html_code`)."""
+    """Return a collapsed ``<details>`` section. summary: its title, as HTML. body: its content, as Markdown."""
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
@@ -68,7 +69,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, siz
     If rows are left out, a line below the table says how many: ``… and 12 more topics``.
 
     header: the names of the columns; a name that ends in `` >`` aligns its column right. rows: the cells of each row,
-    as Markdown. number: how many rows there are in all, which may be more than ``rows`` has. thing: what a row
+    as Markdown. number: the number of rows in all, which may be higher than the number of ``rows``. thing: what a row
     describes, in the singular, such as ``topic``.
     """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
@@ -79,12 +80,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, siz
 
 
 def more(rest: int, thing: str) -> str:
-    """Return a line such as ``… and 12 more topics``, or the empty text if ``rest`` is 0 or less."""
+    """Return a line such as ``… and 12 more topics``, or the empty text if ``rest`` is 0 or less.
+
+    rest: the number of things that are left out. thing: what they are, in the singular, such as ``topic``.
+    """
     return f"… and {counted(rest, f'more {thing}')}" if rest > 0 else ""
 
 
 def code(text: str, size: Size) -> str:
-    """Return a name as inline code, cut to ``size.characters``; GitHub reads no markup, mention or reference in it."""
+    """Return a name as inline code in Markdown, cut to ``size.characters``.
+
+    GitHub interprets no markup, mention (``@name``) or reference (``#1``) in inline code.
+    """
     text = cut(text, size.characters)
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
@@ -94,20 +101,26 @@ def code(text: str, size: Size) -> str:
 def html_code(text: str, size: Size) -> str:
     """Return a name as inline code in HTML, cut to ``size.characters``.
 
-    GitHub reads no Markdown in HTML up to the next empty line, and no mention such as ``@name`` within ``<code>``.
+    GitHub interprets no Markdown in HTML up to the next empty line, and no mention (``@name``) within ``<code>``.
     """
     return f"<code>{html.escape(cut(text, size.characters))}</code>"
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a sentence, cut to ``size.characters``, with its Markdown, HTML, links and mentions escaped."""
+    """Return a text for use in Markdown, cut to ``size.characters``, so that GitHub shows it literally.
+
+    Markdown, HTML, links, mentions (``@name``) and references (``#1``) in it are escaped.
+    """
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
     # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
     return re.sub("([@#])", r"\1&#8203;", escaped)
 
 
 def _joined(blocks: Iterable[str]) -> str | None:
-    """Return the comment, or None if it has more than 64,000 bytes; then the remaining blocks are not rendered."""
+    """Return the blocks as one comment; None if the comment would have more than 64,000 bytes.
+
+    Empty blocks are dropped. After the limit is exceeded, the remaining blocks are not rendered.
+    """
     shown: list[str] = []
     bytes_so_far = -1  # because the last block is followed by one newline, and every other block by two
     for block in filter(None, blocks):

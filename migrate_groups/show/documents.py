@@ -1,8 +1,8 @@
 """The JSON documents that commands print with ``--format json``; docs/reference/json.md shows each.
 
-A plan and a receipt are printed as the bytes of their files, so their forms are in ``files/runs``. Those of list and
-describe are in ``show/group_documents``, that of advise in ``show/advice``, and those of the Spark jobs in
-``show/reconciliation``, ``show/audit`` and ``show/history``.
+Plan and receipt are not here but in ``files/runs``, because commands print them as the bytes of their files. The
+documents of list and describe are in ``show/group_documents``, that of advise is in ``show/advice``. Those of
+reconcile, audit and history are in the modules of ``show`` with these names.
 """
 
 from __future__ import annotations
@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 
 
 class Document(msgspec.Struct, frozen=True, tag_field="schema"):
-    """A JSON document. ``schema`` is its name; ``schema_version`` counts its incompatible changes."""
+    """The base class of the JSON documents that commands print.
+
+    The field ``schema`` is the name of the document; ``schema_version`` counts its incompatible changes.
+    """
 
     schema_version: Literal[1] = 1
 
 
 class Part(msgspec.Struct, frozen=True):
-    """An object within a JSON document."""
+    """The base class of objects within a JSON document."""
 
 
 class Error(Part, frozen=True, kw_only=True):
-    """Why a command failed.
+    """The error with which a command failed.
 
-    kind: the class of the error, such as Refused. exit_code: the exit code of the command. message: the line on stderr.
+    kind: the class of the error, such as Refused. exit_code: the exit code of the command. message: the error message,
+    as on stderr.
     """
 
     kind: str
@@ -49,16 +53,16 @@ class Error(Part, frozen=True, kw_only=True):
 
 
 class ErrorDocument(Part, frozen=True, kw_only=True):
-    """The document of a command that failed before it could print its own document."""
+    """The document that a command prints if it fails before it has printed its usual document."""
 
     error: Error
 
 
 class GroupRows(Part, frozen=True, kw_only=True):
-    """The rows of a group in a file.
+    """The rows of one group in a file that a command wrote.
 
-    group: null if the rows name no group yet. partitions: the number of rows. committed: how many of them have an
-    offset. topics: the names of their topics.
+    group: null if the rows have no group, as after a rewind. partitions: the number of rows. committed: the number of
+    rows with an offset. topics: the names of the topics in these rows.
     """
 
     group: str | None
@@ -68,21 +72,22 @@ class GroupRows(Part, frozen=True, kw_only=True):
 
 
 class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/snapshot"):
-    """The file that ``snapshot`` wrote: its path, and the rows of each group."""
+    """The file that ``snapshot`` wrote. output: its path. groups: the rows of each group in it."""
 
     output: Path
     groups: tuple[GroupRows, ...]
 
     @staticmethod
     def of(output: Path, saved: SnapshotTable) -> SnapshotDocument:
-        """Return the document for a snapshot that was saved to ``output``."""
+        """Return the document for the snapshot ``saved``, which is in the file ``output``."""
         return SnapshotDocument(output=output, groups=rows_by_group(saved))
 
 
 class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/filter"):
     """The file that ``filter`` wrote.
 
-    output: its path. kept, left_out: the number of rows. groups: the rows that were kept.
+    output: its path. kept: the number of rows in it. left_out: the number of rows that were left out. groups: the rows
+    of each group in the file.
     """
 
     output: Path
@@ -92,14 +97,17 @@ class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/fi
 
     @staticmethod
     def of(output: Path, table: SnapshotTable, kept: SnapshotTable) -> FilterDocument:
-        """Return the document for the rows of ``table`` that were kept in ``output``."""
+        """Return the document for the rows ``kept`` of ``table``, which are in the file ``output``."""
         return FilterDocument(
             output=output, kept=len(kept), left_out=len(table) - len(kept), groups=rows_by_group(kept)
         )
 
 
 class Expansion(Part, frozen=True, kw_only=True):
-    """A topic pattern of a split, the topics that it matches, and their target group; null: the topics stay."""
+    """A topic pattern of a split, and the topics that it matches.
+
+    group: the target group of these topics; null: they stay with the source group.
+    """
 
     group: str | None
     pattern: str
@@ -107,11 +115,11 @@ class Expansion(Part, frozen=True, kw_only=True):
 
 
 class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/split"):
-    """The file that ``split`` wrote, and its coverage: every topic of the source group goes to a target group or stays.
+    """The file that ``split`` wrote, and the target group of each topic of the source group.
 
-    output: its path. source: the source group. targets: the topics of each target group. stay: the topics that stay
-    with the source group. patterns: the topics that each pattern matches. left_out: groups whose rows are not in the
-    file. groups: the rows in the file.
+    output: the path of the file. source: the source group. targets: the topics of each target group. stay: the topics
+    that stay with the source group. patterns: the topics that each pattern matches. left_out: groups whose rows are not
+    in the file. groups: the rows of each group in the file.
     """
 
     output: Path
@@ -128,7 +136,8 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
     ) -> SplitDocument:
         """Return the document for the rows ``saved``, which are in the file ``output``.
 
-        source: the source group. coverage: where each topic goes. left_out: groups whose rows are not in the file.
+        source: the source group. coverage: the target group of each topic. left_out: groups whose rows are not in the
+        file.
         """
         return SplitDocument(
             output=output,
@@ -147,7 +156,8 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
 class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/export"):
     """The file that ``export`` wrote.
 
-    output: its path. exported: the number of rows. left_out: the number of partitions without a committed offset.
+    output: its path. exported: the number of rows in it. left_out: the number of partitions that are not in the file,
+    because they have no committed offset.
     """
 
     output: Path
@@ -156,10 +166,12 @@ class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ex
 
 
 class RewoundPartition(Part, frozen=True, kw_only=True):
-    """The offset at which the replay of a partition begins; null: auto.offset.reset of the new group decides.
+    """The offset at which the replay of a partition begins.
 
-    committed_offset: the offset in the file or of the group that the rewind starts from. to_replay: the number of
-    offsets up to the log end. note, detail: why the offset is not simply the requested one, as a word and as a text.
+    committed_offset: the committed offset in the file or of the group that the rewind starts from; null if there is
+    none. offset: the offset at which the replay begins; null: auto.offset.reset of the new group decides. to_replay:
+    the number of offsets from there to the log end. note, detail: why the offset is not simply the requested one, as a
+    word and as a text; null and "" if it is the requested one.
     """
 
     topic: str
@@ -174,7 +186,7 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def of(decision: RewindDecision) -> RewoundPartition:
-        """Return the object for a decision."""
+        """Return the object for the decision about one partition."""
         return RewoundPartition(
             topic=decision.row.topic,
             partition=decision.row.partition,
@@ -192,7 +204,8 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
     """The file that ``rewind`` wrote.
 
     output: its path. time: the time to which it rewinds; null if it does not rewind by time. to_replay: the number of
-    offsets of all partitions. partitions: the decision about each. left_out: other partitions of the same topics.
+    offsets to replay in all partitions. partitions: the offset at which each partition's replay begins. left_out: other
+    partitions of the same topics, which are not replayed.
     """
 
     output: Path
@@ -203,7 +216,10 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
 
     @staticmethod
     def of(output: Path, time: str | None, found: Rewinding) -> RewindDocument:
-        """Return the document for a rewind that was saved to ``output``."""
+        """Return the document for the rewind ``found``, which was saved to ``output``.
+
+        time: the time to which it rewinds; None if it does not rewind by time.
+        """
         return RewindDocument(
             output=output,
             time=time,
@@ -216,8 +232,8 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
 class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/verify"):
     """The groups that ``verify`` found stopped.
 
-    topics: the patterns of ``--topic``; empty: all topics. settle: the seconds during which neither a committed offset
-    nor a member changed.
+    topics: the patterns of ``--topic``; empty: all topics. settle: the number of seconds for which neither a committed
+    offset nor a member changed.
     """
 
     groups: tuple[str, ...]
@@ -226,7 +242,11 @@ class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ve
 
 
 class WatchedTopic(Part, frozen=True, kw_only=True):
-    """A topic that a group has consumed to the end. records: the number of offsets; records may be fewer."""
+    """A topic that a watched group has consumed to the end.
+
+    partitions: the number of partitions. records: the number of offsets, which is higher than the number of records if
+    the log has gaps or transaction markers.
+    """
 
     topic: str
     partitions: int
@@ -234,10 +254,10 @@ class WatchedTopic(Part, frozen=True, kw_only=True):
 
 
 class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/watch"):
-    """What a watched group has consumed.
+    """The topics that ``watch`` has seen a group consume to the end.
 
-    seconds: how long it was watched. partitions, records: their numbers, over all topics. not_watched: partitions
-    without an offset to begin with.
+    seconds: how long the group was watched. partitions: the number of partitions of all topics. records: the number of
+    offsets of all topics. not_watched: the partitions without an offset in the snapshot, which were not watched.
     """
 
     group: str
@@ -249,7 +269,10 @@ class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/wat
 
     @staticmethod
     def of(group: str, goals: Goals, done: WatchProgress) -> WatchDocument:
-        """Return the document for a group that has reached its goals."""
+        """Return the document for a group that has consumed to the end.
+
+        goals: the offsets that it had to read. done: its progress at the end.
+        """
         return WatchDocument(
             group=group,
             seconds=round(done.seconds, 3),
@@ -263,7 +286,7 @@ class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/wat
 
 
 class Deleted(Part, frozen=True, kw_only=True):
-    """A committed offset of a group that ``delete-group`` deletes, with its metadata."""
+    """A committed offset of a group in the document of ``delete-group``, with its metadata."""
 
     topic: str
     partition: int
@@ -272,10 +295,10 @@ class Deleted(Part, frozen=True, kw_only=True):
 
 
 class GroupDeletion(Part, frozen=True, kw_only=True):
-    """A group, and its committed offsets before the deletion.
+    """A group in the document of ``delete-group``, and its committed offsets before the deletion.
 
-    deleted: whether the group no longer exists; false in a dry run. error: why the group was not deleted, or may not
-    be; null in a dry run and for a deleted group.
+    deleted: whether the group no longer exists; false in a dry run. error: why the group still exists, or why it is not
+    known whether it does; null in a dry run and for a deleted group.
     """
 
     group: str
@@ -295,10 +318,11 @@ class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-grou
         deleted: Collection[str] = (),
         failures: Mapping[str, MigrateGroupsError] = MappingProxyType({}),
     ) -> DeleteGroupDocument:
-        """Return the document for groups that were to be deleted, or in a dry run would be.
+        """Return the document for groups that were deleted or, in a dry run, would be deleted.
 
-        committed: the committed offsets of each group before the deletion. deleted: the groups that were deleted.
-        failures: by group, why the group was not deleted, or may not be.
+        committed: the committed offsets of each group before the deletion. deleted: the groups that no longer exist.
+        failures: for each other group, why it still exists, or why it is not known whether it does. In a dry run
+        ``deleted`` and ``failures`` are empty.
         """
         return DeleteGroupDocument(
             groups=tuple(
@@ -318,7 +342,7 @@ class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-grou
 
 
 class Broker(Part, frozen=True, kw_only=True):
-    """A broker of the sandbox. pid: the id of its process."""
+    """A broker of the sandbox. node_id: its ``node.id``. bootstrap_servers: its address. pid: the id of its process."""
 
     node_id: int
     bootstrap_servers: str
@@ -326,7 +350,7 @@ class Broker(Part, frozen=True, kw_only=True):
 
 
 class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/sandbox"):
-    """The Kafka that ``sandbox`` runs. It is printed as soon as Kafka answers."""
+    """The Kafka cluster that ``sandbox`` runs. The command prints this document as soon as the cluster answers."""
 
     bootstrap_servers: str
     kafka_version: str
@@ -334,10 +358,10 @@ class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/s
 
 
 class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo"):
-    """The records that the demo counted.
+    """How many records were produced, processed, skipped and processed twice in each of the demo's two migrations.
 
-    output: the folder with its files. migrate_groups, naive: the counts after a migration with this tool, and with
-    Kafka's own tool from a snapshot of running applications.
+    output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
+    counts after a migration with Kafka's own tool, from a snapshot of applications that were still running.
     """
 
     output: Path
@@ -346,7 +370,7 @@ class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo
 
 
 def rows_by_group(table: SnapshotTable) -> tuple[GroupRows, ...]:
-    """Return how many rows each group has in a table."""
+    """Return, for each group in a table, its topics, the number of its rows, and how many of them have an offset."""
     partitions: dict[str | None, int] = defaultdict(int)
     committed: dict[str | None, int] = defaultdict(int)
     topics: dict[str | None, set[str]] = defaultdict(set)

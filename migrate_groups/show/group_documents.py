@@ -1,4 +1,4 @@
-"""The JSON documents of list and describe. A value that is not known is null."""
+"""The JSON documents of the commands list and describe. A value that is not known is null."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from migrate_groups.show.documents import Document, Part
 
 
 class ListedGroup(Part, frozen=True, kw_only=True):
-    """A group in `GroupList`.
+    """A group in the document of ``list``.
 
-    state, type: in Kafka's own words. members: their number.
-    topics: those for which the group has a committed offset, an assignment or a subscription; with ``--topic`` only
-    the matching ones. partitions: the number of their partitions.
-    lag: the sum of the known lags of these partitions. partitions_without_lag: how many of them have an unknown lag.
-    remarks: what is not known, and why.
+    state, type: in Kafka's own words. members: the number of members; null if it is not known.
+    topics: the topics for which the group has a committed offset, an assignment or a subscription; with ``--topic``
+    only the matching ones. partitions: the number of partitions of these topics.
+    lag: the sum of the known lags of these partitions; null if none is known. partitions_without_lag: the number of
+    partitions whose lag is not known.
+    remarks: sentences that say what is not known, and why.
     """
 
     group: str
@@ -31,16 +32,17 @@ class ListedGroup(Part, frozen=True, kw_only=True):
 
 
 class GroupList(Document, frozen=True, kw_only=True, tag="migrate-groups/list"):
-    """The document of ``list``: the groups, sorted by name."""
+    """The document that the command ``list`` prints: the groups, sorted by name."""
 
     groups: Sequence[ListedGroup]
 
 
 class DescribedMember(Part, frozen=True, kw_only=True):
-    """A member of a group.
+    """A member of a group in the document of ``describe``.
 
-    group_instance_id: null unless it is a static member. subscription: its topics by name; empty while a classic group
-    rebalances. subscription_regex: the regular expression of a KIP-848 member, or null.
+    group_instance_id: null if the member is not static. assignment: the partitions that the member is assigned.
+    subscription: the topics that the member subscribes to by name; empty while a classic group rebalances.
+    subscription_regex: the regular expression that a KIP-848 member subscribes to; null if there is none.
     """
 
     member_id: str
@@ -53,12 +55,15 @@ class DescribedMember(Part, frozen=True, kw_only=True):
 
 
 class DescribedPartition(Part, frozen=True, kw_only=True):
-    """A partition of a described group.
+    """A partition of a group in the document of ``describe``.
 
-    committed_offset, leader_epoch, metadata: as committed; null, null and "" if no offset is committed.
+    topic_id: null if the brokers report none.
+    committed_offset, leader_epoch, metadata: the committed offset with its leader epoch and metadata; null, null and
+    "" if no offset is committed. leader_epoch is also null if the offset was committed without one.
     log_start_offset, log_end_offset: null if the partition has no leader or does not exist.
-    lag: null if no offset is committed, or if the log end offset is not known.
-    oldest_unread_at, time_lag_seconds: null without ``--time-lag``, if no record is unread, or if they are not known.
+    lag: log end offset minus committed offset; null if either is not known.
+    oldest_unread_at: the timestamp of the oldest unread record. time_lag_seconds: the age of this record. Both are null
+    without ``--time-lag``, if no record is unread, or if they are not known.
     member_ids: the members that the partition is assigned to.
     """
 
@@ -77,12 +82,13 @@ class DescribedPartition(Part, frozen=True, kw_only=True):
 
 
 class DescribedGroup(Part, frozen=True, kw_only=True):
-    """A group in `GroupDescriptions`.
+    """A group in the document of ``describe``.
 
     state, type: in Kafka's own words. members: null if they are not known.
-    partitions: those for which the group has a committed offset, an assignment or a subscription.
-    lag: the sum of the known lags of these partitions. partitions_without_lag: how many of them have an unknown lag.
-    remarks: what is not known, and why.
+    partitions: the partitions of each topic for which the group has a committed offset, an assignment or a
+    subscription. lag: the sum of the known lags of these partitions; null if none is known. partitions_without_lag: the
+    number of partitions whose lag is not known.
+    remarks: sentences that say what is not known, and why.
     """
 
     group: str
@@ -96,6 +102,9 @@ class DescribedGroup(Part, frozen=True, kw_only=True):
 
 
 class GroupDescriptions(Document, frozen=True, kw_only=True, tag="migrate-groups/describe"):
-    """The document of ``describe``: the groups in the order in which they were named; with ``--all-groups`` sorted."""
+    """The document that the command ``describe`` prints.
+
+    groups: in the order of the command line; with ``--all-groups`` sorted by name.
+    """
 
     groups: Sequence[DescribedGroup]

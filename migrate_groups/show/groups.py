@@ -27,7 +27,7 @@ _OF_KAFKA = {
 
 
 def listing(groups: Sequence[GroupStatus]) -> RenderableType:
-    """Return one line per group, and the totals in the last line. A number that is not known is ``-``."""
+    """Return a table with one line per group, and a last line with the totals. ``-``: the number is not known."""
     remarked = any(group.remarks for group in groups)
     columns = {"GROUP": "<", "STATE": "<", "TYPE": "<", "MEMBERS": ">", "TOPICS": ">", "LAG": ">"}
     table = Table(columns | ({"REMARKS": "<"} if remarked else {}))
@@ -40,18 +40,19 @@ def listing(groups: Sequence[GroupStatus]) -> RenderableType:
 
 
 def descriptions(groups: Sequence[GroupStatus]) -> RenderableType:
-    """Return the description of each group, with an empty line between them."""
+    """Return the description of each group as text, with empty lines between them: state, partitions and members."""
     if not groups:
         return Text("no groups")
     return Group(*[part for group in groups for part in (Text(), _description(group))][1:])
 
 
 def _description(group: GroupStatus) -> RenderableType:
-    """Return a group's state, then a table as ``kafka-consumer-groups --describe`` shows it, then the total lag.
+    """Return a group's state, then a table like that of ``kafka-consumer-groups --describe``, then the total lag.
 
-    A partition has a line for each member that it is assigned to. Members without a partition stand at the end.
-    Kafka's columns come first. LOG-START-OFFSET is added if a committed offset is below it, because the records in
-    between are deleted; TIME-LAG if any is known.
+    A partition has a line for each member that it is assigned to. Members without a partition are at the end.
+
+    After Kafka's columns there may be two more. LOG-START-OFFSET is added if a committed offset is below it, because
+    unread records are deleted then. TIME-LAG is added if any time lag is known.
     """
     members = _NONE if group.members is None else len(group.members)
     plural = "" if members == 1 else "s"
@@ -65,7 +66,7 @@ def _description(group: GroupStatus) -> RenderableType:
 
 
 def list_document(groups: Sequence[GroupStatus]) -> documents.GroupList:
-    """Return the JSON document of ``list``."""
+    """Return the JSON document that the command ``list`` prints."""
     return documents.GroupList(
         groups=[
             documents.ListedGroup(
@@ -85,7 +86,7 @@ def list_document(groups: Sequence[GroupStatus]) -> documents.GroupList:
 
 
 def describe_document(groups: Sequence[GroupStatus]) -> documents.GroupDescriptions:
-    """Return the JSON document of ``describe``."""
+    """Return the JSON document that the command ``describe`` prints."""
     return documents.GroupDescriptions(groups=[_described(group) for group in groups])
 
 
@@ -132,7 +133,10 @@ def _member(member: Member) -> documents.DescribedMember:
 
 
 def _lines(group: GroupStatus) -> Iterator[tuple[Row | None, Member | None]]:
-    """Yield each partition with each member that it is assigned to, then the members without a partition."""
+    """Yield each partition with each member that it is assigned to, then each member without a partition of ``group``.
+
+    The member is None if the partition is assigned to no member. The partition is None for a member without one.
+    """
     members = _sorted(group.members or ())
     holders = _holders(members)
     for row in group.partitions:

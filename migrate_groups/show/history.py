@@ -1,4 +1,4 @@
-"""The history of groups from the log of ``__consumer_offsets``: on a terminal, as JSON, and as an HTML page."""
+"""Views of the history of groups, read from the log of ``__consumer_offsets``: terminal, JSON document, HTML page."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TITLES = (
 
 
 class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
-    """The result of ``history``.
+    """The document that the command ``history`` prints.
 
     found: the number of groups in the log. first, last: the first and the last point in time of the history. groups:
-    the 1,000 groups with the most commits. timeline: the lag of a group, or of one of its topics, at a point in time;
-    at most 2,000 rows: those of whole groups and of the largest lags are kept. evidence: one row for each partition of
-    ``__consumer_offsets``.
+    the 1,000 groups with the most commits. timeline: the lag of a group, or of one of its topics, at a point in time.
+    It has at most 2,000 rows; rows of topics are left out before rows of whole groups, and small lags before large
+    ones. evidence: one row for each partition of ``__consumer_offsets``.
     """
 
     found: int
@@ -44,7 +44,7 @@ class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/h
 
 
 def document(found: History) -> HistoryDocument:
-    """Return the JSON document of a history."""
+    """Return the JSON document for the result of a history job."""
     return HistoryDocument(
         found=found.found,
         first=found.first,
@@ -56,7 +56,10 @@ def document(found: History) -> HistoryDocument:
 
 
 def terminal(found: History) -> RenderableType:
-    """Return one line per group, the group with the most commits first, then hints on what the log can't show."""
+    """Return a table with one line per group, and hints on what the log of ``__consumer_offsets`` can't show.
+
+    The group with the most commits comes first. At most 50 groups are shown.
+    """
     made = table("group", **{title.replace(" ", "_"): ">" for title in _TITLES})
     for each in found.groups[:_MOST_ROWS]:
         made.add_row(cell(each.group), *_figures(each))
@@ -66,7 +69,10 @@ def terminal(found: History) -> RenderableType:
 
 
 def page(found: History) -> str:
-    """Return the history as one HTML file without external parts: a lag curve for each group, then for each topic."""
+    """Return the history as one HTML page without external parts, with a table of the groups and curves of their lag.
+
+    There is a curve for each group, then for each group and topic; at most 100 in all.
+    """
     return (
         environment()
         .get_template("history.html")

@@ -1,6 +1,7 @@
 """A plan as a GitHub comment on a pull request: a summary, then one ``<details>`` section of partitions per group.
 
-A plan that is too large for a comment is cut. The comment then says how much is left out and which file has the rest.
+A plan that is too large for a comment is cut. The comment then says how much is left out, and which file has the whole
+plan.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _MEANING = {
 
 
 def plan(plan: Plan, plan_file: str | None = None, stop: PlannedStop | None = None) -> str:
-    """Return the plan as GitHub's Markdown, at most 64,000 bytes.
+    """Return a plan as GitHub's Markdown, at most 64,000 bytes; a larger plan is cut.
 
-    plan_file: the name of the file that has the whole plan; None: it was not saved. stop: which members must stop
-    before the write; None: this is not shown.
+    plan_file: the name of the file that has the whole plan; None: the plan was not saved. stop: which members of the
+    source group must stop, and for how long; None: this part is left out.
     """
     return comment.fitting(lambda size: _blocks(plan, plan_file, stop, size))
 

@@ -1,4 +1,4 @@
-"""The template environment of the HTML pages, and curves of lag over time as inline SVG."""
+"""The Jinja environment of the HTML pages, and curves of lag over time as inline SVG."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _WIDTH, _HEIGHT = 600, 120
 
 
 class Curve(NamedTuple):
-    """The lag of a group, or of a group on a topic, over time, and its drawing as SVG paths.
+    """The lag over time of a group, or of a group on one topic, with its drawing as SVG paths.
 
-    moments: the points in time. highest: the highest known lag. line, area (below the line), dots: the paths, with a
-    gap where lag is not known.
+    moments: the lag at each moment. highest: the highest known lag; None if no lag is known. line: the path of the
+    curve. area: the path of the area below it. dots: the path of a dot for each known lag. The paths have a gap at
+    moments whose lag is not known.
     """
 
     moments: Sequence[Moment]
@@ -35,9 +36,11 @@ class Curve(NamedTuple):
 
 
 def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
-    """Return the variables of the template ``curves.html``: at most ``most`` lag curves, of whole groups first.
+    """Return the variables of the Jinja template ``curves.html``, which draws curves of lag over time.
 
-    ``times`` is the first and the last moment. It is None if the timeline is empty; the template then draws nothing.
+    timeline: the lag of groups and topics at each moment. most: the largest number of curves; those of whole groups
+    come first. The variable ``times`` is the first and the last moment. It is None if the timeline is empty; the
+    template then draws nothing.
     """
     history = in_words.history(timeline)
     times = [moment.taken_at for moment in timeline]
@@ -51,7 +54,10 @@ def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
 
 
 def environment(**filters: Callable[..., str]) -> Environment:
-    """Return the Jinja environment with the filters that all pages use, and with these ``filters`` of one page."""
+    """Return the Jinja environment for the templates of HTML pages. It escapes HTML in all values.
+
+    filters: filters of a single page, by name, in addition to those of all pages.
+    """
     made = Environment(
         autoescape=True,
         loader=PackageLoader("migrate_groups.show"),

@@ -1,6 +1,6 @@
-"""Sentences about a cut-over: which members must stop, for how long, and whether to write.
+"""Sentences about a cut-over: which members must stop, for how long no group consumes, the question before the write.
 
-The terminal, Markdown and the question to the user share them.
+The terminal and Markdown views share them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ _MOST_NAMES = 10
 
 
 def who(stop: PlannedStop) -> list[str]:
-    """Return sentences that say which topics stay with the source group, and which members must stop, by client id."""
+    """Return sentences that say which topics stay with the source group, and which of its members must stop.
+
+    Members are named by their client ids.
+    """
     staying = ", whose members keep running" if stop.may_stay else ""
     lines = [f"stays with {stop.source.group}: {some(stop.stay)}{staying}"] if stop.stay else []
     return [*lines, _members(stop)]
 
 
 def how_long(stop: PlannedStop) -> str:
-    """Return a sentence that says for how long the moved topics are not consumed, and what takes this time."""
+    """Return a sentence that says for how long no group consumes the moved topics, and how long each step takes."""
     parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in stop.parts.items())
     total, partitions = _span(sum(stop.parts.values())), counted(stop.partitions, "partition")
     also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""
@@ -36,7 +39,11 @@ def how_long(stop: PlannedStop) -> str:
 
 
 def question(stop: PlannedStop, offsets: str) -> str:
-    """Return the question whether to wait and then write. offsets: how many, as text, such as ``12 offsets``."""
+    """Return the question that the user answers before the write, such as ``Write 12 offsets?``.
+
+    If members must stop, or the group must settle, the question says how long the tool waits first. offsets: the number
+    of offsets as text, such as ``12 offsets``.
+    """
     if stop.must_stop:
         return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"
     settled = f"Wait {_span(stop.settle)} for the group to settle, then write" if stop.settle else "Write"

@@ -1,4 +1,4 @@
-"""The result of a reconciliation on a terminal, and as a JSON document."""
+"""The result of a reconciliation: the terminal view and the JSON document."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _MOST_ROWS = 50
 
 
 class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/reconciliation"):
-    """The result of ``reconcile``.
+    """The document that the command ``reconcile`` prints.
 
-    clean: whether no partition has a problem. problems: the number of partitions with a problem. totals: the figures of
-    all partitions together. topics: the number of pairs of a group and a topic. summary: the figures of the 1,000 worst
-    pairs. worst: the 20 worst partitions with a problem. hints: sentences for people. timeline: lag over time, if there
-    are snapshots of more than two moments. quarantined: the number of invalid rows, which the verdict leaves out.
+    problems: the number of partitions with a problem, which are those that are missing, behind, unexpected or below the
+    log start offset. clean: whether there are none. totals: the figures of all partitions together. topics: the number
+    of pairs of a group and a topic. summary: the figures of the 1,000 worst pairs. worst: the 20 worst partitions with
+    a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty if the snapshots have two
+    moments or fewer. quarantined: the number of invalid rows, which the verdict leaves out.
     """
 
     clean: bool
@@ -40,7 +41,7 @@ class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-g
 
 
 def document(found: Reconciliation) -> ReconciliationDocument:
-    """Return the JSON document of a reconciliation."""
+    """Return the JSON document for the result of a reconciliation."""
     return ReconciliationDocument(
         clean=found.clean,
         problems=found.problems,
@@ -55,7 +56,10 @@ def document(found: Reconciliation) -> ReconciliationDocument:
 
 
 def terminal(found: Reconciliation) -> RenderableType:
-    """Return one line per group and topic, the worst first, then the totals, the worst partitions and the hints."""
+    """Return the result of a reconciliation as text: a table, the worst partitions, and hints.
+
+    The table has one line per group and topic, the worst first and at most 50, then a line with the totals.
+    """
     figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
     timed = in_words.is_timed(found)
     times = dict.fromkeys(("time_lag_before", "time_lag_after"), ">") if timed else {}

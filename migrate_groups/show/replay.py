@@ -1,4 +1,4 @@
-"""The terminal views of a replay: the offset at which each partition begins, and how far a group has read."""
+"""The terminal views of a replay: the offset at which each partition's replay begins, and how far a group has read."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MOST_TOPICS = 20
 
 
 def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
-    """Return a table of the offset at which each partition's replay begins, and the totals.
+    """Return a table of the offset at which each partition's replay begins, and a line with the totals.
 
-    It has at most 50 partitions: first those with a note, which says why the offset is not simply the requested one.
+    A partition has a note if its offset is not simply the requested one. The table has at most 50 partitions, sorted by
+    topic and number. If there are more, partitions without a note are left out first.
     """
     shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
     table = new_table(
@@ -50,9 +51,9 @@ def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
 
 
 def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
-    """Return the rows to show: one per topic, and the total if there are several topics.
+    """Return the progress of each topic that a watched group reads, then the total.
 
-    If there are more than 20 topics, the total is the only row.
+    A single topic is returned without the total. If there are more than 20 topics, only the total is returned.
     """
     if len(progress.topics) == 1:
         return progress.topics
@@ -60,7 +61,10 @@ def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
 
 
 def progress_line(topic: TopicProgress) -> str:
-    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
+    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``.
+
+    The rate is left out if it is not known yet.
+    """
     if not topic.left:
         return f"{topic.topic}: {topic.records:,} done"
     pace = _pace(topic)
@@ -68,7 +72,7 @@ def progress_line(topic: TopicProgress) -> str:
 
 
 def bars(console: Console) -> Bars:
-    """Return empty progress bars, which `update` fills."""
+    """Return a display of progress bars without a bar yet; `update` adds and moves the bars."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -79,7 +83,10 @@ def bars(console: Console) -> Bars:
 
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
-    """Move the bar of each topic to its progress. ``tasks`` holds the bars by topic; a missing bar is added."""
+    """Set the progress bar of each topic to the topic's progress.
+
+    tasks: the bar of each topic; a missing bar is added to ``shown`` and to ``tasks``.
+    """
     for topic in progress_rows(progress):
         if topic.topic not in tasks:
             tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")

@@ -1,7 +1,7 @@
-"""A reconciliation as one HTML file without external parts: no script, no network, no font.
+"""A reconciliation as one HTML page without external parts: it has no script and loads nothing from the network.
 
 The template escapes all values (Jinja's autoescape). Its filter ``name`` also makes the control characters in a name
-visible and cuts a name that is too long to read. The same reconciliation always gives the same bytes.
+visible, and cuts a name that is too long to read. The same reconciliation always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MOST_CURVES = 24
 
 
 class _Group(NamedTuple):
-    """The bars of one group, one row for each topic.
+    """The lag bars of one consumer group, with one row for each topic.
 
-    first: the group's first row. drawn: the rows that get bars. rest: the number of further rows. most: the lag of the
-    longest bar.
+    first: the group's first row, which names the group. drawn: the rows that get bars. rest: the number of rows without
+    bars. most: the lag of the longest bar.
     """
 
     first: GroupTopic
@@ -35,7 +35,7 @@ class _Group(NamedTuple):
 
 
 def report(found: Reconciliation) -> str:
-    """Return the reconciliation as an HTML page."""
+    """Return the result of a reconciliation as an HTML page."""
     groups = [_group(rows) for rows in in_words.by_group(found.summary)]
     return (
         page.environment(share=_share)
@@ -61,5 +61,8 @@ def _group(rows: Sequence[GroupTopic]) -> _Group:
 
 
 def _share(lag: int, most: int) -> str:
-    """Return the length of a bar in percent. A lag below 0 gives 0: the log end offset was read before the commit."""
+    """Return the length of the bar for ``lag`` in percent of the bar for ``most``, as text such as ``12.50``.
+
+    A lag below 0 gives 0. A lag is below 0 if the log end offset was read before a commit at a higher offset.
+    """
     return f"{100 * max(lag, 0) / most:.2f}" if most > 0 else "0"

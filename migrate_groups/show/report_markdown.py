@@ -1,4 +1,4 @@
-"""A reconciliation as a GitHub comment: the verdict and the problems, then the topics in ``<details>`` sections."""
+"""A reconciliation as a GitHub comment: the verdict and the problems, then a ``<details>`` section per group."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ _TIMES = ("time lag before >", "time lag after >")
 
 
 def report(found: Reconciliation, summary_file: str | None = None) -> str:
-    """Return the reconciliation as GitHub's Markdown, at most 64,000 bytes.
+    """Return the result of a reconciliation as GitHub's Markdown, at most 64,000 bytes; a larger result is cut.
 
-    Args:
-        found: the result of the reconciliation.
-        summary_file: the name of the file that has every group and topic; None if it was not written.
+    summary_file: the name of the file that has every group and topic; None if it was not written.
     """
     return comment.fitting(lambda size: _blocks(found, summary_file, size))
 
@@ -52,7 +50,7 @@ def _where_all_is(summary_file: str | None, size: Size) -> str:
 
 
 def _hint(hint: str, size: Size) -> str:
-    """Return a hint as Markdown: the parts between backticks become code, the others are escaped."""
+    """Return a hint as Markdown: the parts between backticks become inline code, the other parts are escaped."""
     parts = enumerate(cut(hint, size.characters).split("`"))
     return "".join((comment.code if place % 2 else comment.prose)(part, size) for place, part in parts if part)
 

@@ -1,6 +1,7 @@
-"""Rows that a Spark job returned, as objects of a JSON document.
+"""Convert rows that a Spark job returned, which are named tuples, to objects of a JSON document.
 
-msgspec would write a named tuple as a list. The jobs do not return Structs, because Spark's executors have no msgspec.
+msgspec would write a named tuple as a JSON list. The jobs return named tuples and not msgspec's Structs, because
+Spark's executors have no msgspec.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import msgspec
 
 
 def object_type(kind: Any) -> type[msgspec.Struct]:
-    """Return the type of an object with the fields of a named tuple, and with its docstring."""
+    """Return a class of msgspec with the name, the fields and the docstring of the named tuple class ``kind``."""
     return msgspec.defstruct(
         kind.__name__, [*get_type_hints(kind).items()], namespace={"__doc__": kind.__doc__}, frozen=True
     )
 
 
 def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Return named tuples as objects of the type that `object_type` made of them."""
+    """Return named tuples as objects of the class ``kind``, which `object_type` has made from their class."""
     return tuple(kind(*row) for row in rows)

@@ -1,4 +1,4 @@
-"""The tables of the terminal views."""
+"""Tables without borders for the terminal views."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ _GAP = "  "
 
 
 class Table:
-    """A table without borders, for `rich`. Each row is one line at any width of the terminal.
+    """A table without borders, for `rich`. Each row is printed as one line, at any width of the terminal.
 
-    The terminal wraps a longer line, so that an id is neither cut nor broken, and can be copied whole.
+    A terminal that is too narrow wraps the line itself. So a cell is never cut, and for instance an id can be copied
+    whole.
     """
 
     def __init__(self, columns: Mapping[str, str]) -> None:
-        """Make a table with these columns, each with its alignment: ``<`` left or ``>`` right."""
+        """Make a table without rows. columns: the alignment of each column by its name: ``<`` left, ``>`` right."""
         self._sides = list(columns.values())
         self._rows: list[tuple[list[Text], str]] = []
         self.add_row(*columns, style="bold")
 
     def add_row(self, *cells: str | Text, style: str = "") -> None:
-        """Add a row. A plain string is shown literally, on one line."""
+        """Add a row with one cell for each column. A plain string is shown literally, without markup, on one line."""
         self._rows.append(([each if isinstance(each, Text) else cell(each) for each in cells], style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield the lines."""
+        """Yield the header and the rows, one line each, for `rich`."""
         widths = [max(map(_width, column)) for column in zip(*(cells for cells, _ in self._rows), strict=True)]
         for cells, style in self._rows:
             line = Text(style=style, no_wrap=True, overflow="ignore")
@@ -43,17 +44,17 @@ class Table:
 
 
 def table(*names: str, **aligned: str) -> Table:
-    """Return a table: first the columns ``names``, aligned left, then the columns ``aligned``.
+    """Return a table without rows: first the columns ``names``, aligned left, then the columns ``aligned``.
 
-    ``log_end=">"`` adds a column "log end", aligned right; ``"<"`` aligns left.
+    For instance ``log_end=">"`` makes a column "log end", aligned right; ``"<"`` aligns left.
     """
     return Table(dict.fromkeys(names, "<") | {name.replace("_", " "): side for name, side in aligned.items()})
 
 
 def cell(text: str) -> Text:
-    """Return a table cell that shows a text literally, such as the name of a group: on one line and without markup.
+    """Return a table cell that shows a text, such as the name of a group, literally and on one line.
 
-    Rich would read a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
+    Rich would interpret a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
     """
     return Text(one_line(text))
 

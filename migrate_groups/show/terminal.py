@@ -1,4 +1,4 @@
-"""The terminal views of a split, of partitions, a plan and a write."""
+"""Terminal views: the coverage of a split, the lag of partitions, a plan with its checks, and the result of a write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _MOST_ROWS = 50
 
 
 def coverage(result: Coverage) -> Table:
-    """Return one line per topic pattern of a split: its target group and the topics that it matches."""
+    """Return a table with one line per topic pattern of a split: its target group and the topics that it matches.
+
+    Topics that stay with the source group have ``(stays)`` in place of a target group.
+    """
     table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:
         table.add_row(cell(group) if group else "(stays)", cell(str(pattern)), ", ".join(topics))
@@ -33,9 +36,9 @@ def coverage(result: Coverage) -> Table:
 
 
 def lag_by_partition(rows: Sequence[Row]) -> Table:
-    """Return one line per partition: committed offset, log start offset, log end offset and lag.
+    """Return a table with one line per partition: committed offset, log start offset, log end offset and lag.
 
-    A value that is not known is shown as ``-``. There is a column for time lag if any row has one.
+    A value that is not known is shown as ``-``. If any row has a time lag, the table has a column for it.
     """
     timed = any(row.time_lag is not None for row in rows)
     times = {"time_lag": ">"} if timed else {}
@@ -50,8 +53,8 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
 def plan(plan: Plan, stop: PlannedStop | None = None) -> RenderableType:
     """Return a plan as text: which members must stop, a table of its changes, and a table of its checks.
 
-    The table of changes has one line per partition, for the first 50 partitions. stop: which members must stop; None:
-    this is not shown.
+    The table of changes has one line per partition, for the first 50 partitions. stop: which members of the source
+    group must stop, and for how long; None: this part is left out.
     """
     notes = [] if stop is None else [*planned_stop.who(stop), planned_stop.how_long(stop)]
     table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
@@ -65,7 +68,7 @@ def plan(plan: Plan, stop: PlannedStop | None = None) -> RenderableType:
 
 
 def checks(plan: Plan) -> Table:
-    """Return a table of a plan's checks: verdict, name and reason."""
+    """Return a table with one line per check of a plan: verdict, name and reason."""
     table = new_table("verdict", "check", "reason")
     for check in plan.checks:
         table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, cell(check.reason))
@@ -73,7 +76,10 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return the result of a write: partitions by outcome, each failed partition with its reason, and remarks."""
+    """Return the result of a write: the number of partitions by outcome, the failed partitions, and the remarks.
+
+    At most 50 failed partitions are shown, each with its outcome and the reason.
+    """
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [

@@ -1,4 +1,4 @@
-"""Short texts for the result of a reconciliation; the terminal, Markdown and HTML views share them."""
+"""Short texts for the result of a reconciliation, which the terminal, Markdown and HTML views share."""
 
 from __future__ import annotations
 
@@ -25,27 +25,30 @@ MEANING = {
 
 
 def number(value: int | None) -> str:
-    """Return a number such as ``1,234``. A value that is not known is ``-``, never 0."""
+    """Return a number as text, such as ``1,234``; ``-`` for None, which means that the value is not known."""
     return "-" if value is None else f"{value:,}"
 
 
 def span(seconds: float | None) -> str:
-    """Return a time span such as ``3 h 5 min``. A value that is not known is ``-``."""
+    """Return a time span as text, such as ``3 h 5 min``; ``-`` for None, which means that it is not known."""
     return "-" if seconds is None else span_in_words(timedelta(seconds=seconds))
 
 
 def is_timed(found: Reconciliation) -> bool:
-    """Return whether any time lag is known, before or after the hand-over."""
+    """Return whether the time lag of any partition is known, before or after the hand-over."""
     return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
 def tally(counts: Mapping[str, int]) -> str:
-    """Return the number of partitions by status, the worst status first: ``2 behind, 1,200 exact``."""
+    """Return the number of partitions by status as text, the worst status first: ``2 behind, 1,200 exact``.
+
+    counts: the number of partitions for every status of `MEANING`, also if it is 0.
+    """
     return ", ".join(f"{counts[status]:,} {status}" for status in MEANING if counts[status])
 
 
 def conclusion(found: Reconciliation) -> str:
-    """Return the overall verdict as a sentence without a full stop."""
+    """Return the overall verdict of a reconciliation as a sentence without a full stop."""
     if not found.clean:
         return f"{counted(found.problems, 'partition')} did not start where the old group stopped"
     if found.totals.counts["exact"] == found.totals.partitions:
@@ -54,9 +57,10 @@ def conclusion(found: Reconciliation) -> str:
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
-    """Return the rows by consumer group. The groups are in the order of their first rows.
+    """Return one list of rows for each consumer group, in the order of the groups' first rows in ``summary``.
 
-    Within a group the worst status comes first, and within a status the row with the most lag.
+    In each list the row with the worst status comes first. Rows with the same worst status are sorted by the higher of
+    their two lags (before and after the hand-over), the highest first.
     """
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}
     for row in summary:
@@ -67,15 +71,19 @@ def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
 
 
 def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Moment], str]:
-    """Return a function that names the group of a row, together with its cluster if there are several clusters."""
+    """Return a function that names the group of a row, such as ``billing``.
+
+    If the reconciliation has several clusters, the function adds the cluster: ``billing on CLUSTER-ID``. A row without
+    a group gives ``-``.
+    """
     several = len({row.cluster_id for row in found.summary}) > 1
     return lambda row: f"{row.group} on {row.cluster_id}" if several else row.group or "-"
 
 
 def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
-    """Return the lag over time as one list of moments for each whole group, then one for each group and topic.
+    """Return the lag over time as lists of moments: one for each whole group, then one for each group and topic.
 
-    Both parts begin with the list that has the highest lag.
+    The lists of whole groups are sorted by their highest lag, the highest first. So are those of groups and topics.
     """
     series: dict[tuple[str | None, str, str | None], list[Moment]] = {}
     for moment in timeline:
@@ -84,5 +92,5 @@ def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
 
 
 def highest(moments: Iterable[Moment]) -> int | None:
-    """Return the highest known lag, or None if no lag is known."""
+    """Return the highest known lag of these moments; None if no lag is known."""
     return max((moment.lag for moment in moments if moment.lag is not None), default=None)

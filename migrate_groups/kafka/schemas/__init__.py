@@ -1,1 +1,1 @@
-"""Kafka's own schemas of messages that kafka-python lacks, as they are in the jars of kafka-clients 4.1.0 to 4.3.0."""
+"""Kafka's schemas of protocol messages that kafka-python lacks, as in the jars of kafka-clients 4.1.0 to 4.3.0."""
