@@ -43,9 +43,14 @@ class Split:
 
     targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
     stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
-    groups. The split is refused if a topic of the source group matches no pattern, if it matches patterns of several
-    target groups without ``fan_out``, if it matches patterns of a target group and of ``stay``, or if a pattern matches
-    no topic.
+    groups.
+
+    The split of a source group is refused in these cases:
+
+    - A topic matches no pattern.
+    - A topic matches patterns of several target groups, and ``fan_out`` is False.
+    - A topic matches a pattern of a target group and a pattern of ``stay``.
+    - A pattern matches no topic.
     """
 
     source: str

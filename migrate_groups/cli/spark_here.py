@@ -47,7 +47,7 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
 def _stages(spark: SparkSession) -> Work | None:
     """Return the stages that Spark runs now, and how many of their tasks are done.
 
-    None if no stage runs, or if Spark does not tell.
+    None if no stage runs, or if Spark does not report its stages.
     """
     try:
         tracker = spark.sparkContext.statusTracker()

@@ -130,9 +130,9 @@ def select(snapshot: SnapshotTable, selection: Selection) -> SnapshotTable:
 def matching_topics(
     topics: Iterable[str], patterns: Iterable[TopicPattern], excluded: Iterable[TopicPattern] = ()
 ) -> set[str]:
-    """Return the topics that a pattern matches (all topics if there is no pattern) and that no exclusion matches.
+    """Return the topics that a pattern matches, without those that a pattern in ``excluded`` matches.
 
-    Raises `InvalidInput` naming each pattern that matches nothing.
+    If ``patterns`` is empty, all topics match. Raises `InvalidInput` naming each pattern that matches no topic.
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}

@@ -33,8 +33,8 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``. name: the option, for the error.
 
-    Raises `UsageError` if the text is not a duration, if it is a number without a unit, which Kafka's own tools take as
-    milliseconds, or if it is more than 24 days, because Kafka's protocol has 32 bits for milliseconds.
+    Raises `UsageError` if the text is not a duration, or is longer than 24 days, because Kafka's protocol has 32 bits
+    for milliseconds. A number without a unit is not a duration here; Kafka's own tools take it as milliseconds.
     """
     seconds = _seconds(text, name)
     if seconds > _LONGEST:

@@ -130,8 +130,8 @@ def _measure(
 ) -> None:
     """Copy the log of ``__consumer_offsets``, measure with Spark what it costs to share groups, and write the results.
 
-    log: the folder for the copied log. out: the new folder for tables and reports. since: a duration: only records of
-    this last time are measured; None: all records.
+    groups: their names; empty: all groups. log: the folder for the copied log. out: the new folder for tables and
+    reports. since: a duration that ends now, from which records are measured; None: all records are measured.
     """
     require_spark()
     from migrate_groups.files.safe_write import write_whole
