@@ -1,4 +1,4 @@
-"""The interface of a clock. The caller passes one in, so that the library never reads the time unasked."""
+"""The interface of a clock. Functions get a clock as a parameter, and do not read the system clock themselves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall-clock time, monotonic time, and sleep."""
+    """A clock: it returns the current time and a monotonic time, and it sleeps."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Return the seconds of a clock that never goes back. Only differences of two results have a meaning."""
+        """Return the seconds of a clock that never goes back. Only the difference of two results has a meaning."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""All errors, in one hierarchy. Each class holds the exit code with which the command line ends.
+"""All errors, in one hierarchy. Each class has the exit code with which the command line ends.
 
-An error's message is one line: what happened, and what to do. The library raises errors. Only ``cli/`` prints their
-messages on stderr and turns them into exit codes.
+The message of an error is one line that says what happened and what to do. The library raises errors. Only ``cli/``
+prints their messages on stderr and turns them into exit codes.
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ EXIT_CHANGES = 10
 
 
 class MigrateGroupsError(Exception):
-    """The base class of all errors of this package. It is raised itself only for unexpected failures."""
+    """The base class of all errors of this package. An unexpected failure is raised as this class itself."""
 
     exit_code = 1
 
 
 class UsageError(MigrateGroupsError):
-    """Options contradict each other, are missing, or don't fit the input or the record of the run.
+    """Options are wrong: they contradict each other, one is missing, or they do not fit an input file or the receipt.
 
-    Nothing was written.
+    Nothing was written to the cluster.
     """
 
     exit_code = 2
 
 
 class InvalidInput(MigrateGroupsError):
-    """An input file or a spec can't be used. Nothing was written."""
+    """An input is invalid, or a file can't be read or written. Nothing was written to the cluster."""
 
     exit_code = 2
 
 
 class Refused(MigrateGroupsError):
-    """A check refused the write, a wait ran out, or the user answered no. Nothing was written."""
+    """A check refused the write, a wait timed out, or the user answered no. Nothing was written to the cluster."""
 
     exit_code = 3
 
 
 class GroupNotFound(Refused):
-    """A requested group does not exist on the cluster. ``group`` is its name."""
+    """A requested group does not exist on the cluster.
+
+    group: its name. advice: what the user should do, for the message.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class GroupNotFound(Refused):
 
 
 class PendingCommits(Refused):
-    """An open transaction has pending offset commits, so that the group's committed offset is not known yet."""
+    """An open transaction has pending offset commits, so the committed offset of a group is not known yet."""
 
 
 class PartlyApplied(MigrateGroupsError):
@@ -63,7 +66,7 @@ class PartlyApplied(MigrateGroupsError):
 
     - Some partitions were not written, or have an unknown outcome.
     - A file of the run could not be written.
-    - A group that must no longer consume the partitions still did, or could not be watched.
+    - A group that must no longer consume the partitions still consumed them, or could not be watched.
     - The command that starts the target groups failed.
     """
 
@@ -77,45 +80,52 @@ class ClusterUnavailable(MigrateGroupsError):
 
 
 class NotAuthorized(ClusterUnavailable):
-    """The cluster refused the login of this client, or its principal lacks a permission."""
+    """The cluster refused the login of the client, or the client's principal lacks a permission."""
 
 
 class HandOverBroken(MigrateGroupsError):
-    """The verdict of `reconcile` or `audit`: records were skipped or processed twice, or may have been."""
+    """`reconcile`, `audit` or `demo` found that records were skipped or processed twice, or may have been."""
 
     exit_code = 6
 
 
 class Undetermined(MigrateGroupsError):
-    """`reconcile`, `audit` or `history` has no result: there is too little evidence, or the run has not finished."""
+    """`reconcile`, `audit`, `history` or `advise` has no result.
+
+    The evidence is not enough for one, or the run of `migrate` or `apply` has not finished.
+    """
 
     exit_code = 7
 
 
 class MissingDependency(MigrateGroupsError):
-    """Something that this command needs is not installed: a package of an extra, or Java."""
+    """Java or a Python package is not installed, and the command needs it. The package is part of a pip extra."""
 
     exit_code = 2
 
 
 INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
-"""The advice in messages where Spark is missing. It lists the packages of the extra ``spark``, so that it holds however
-this package was installed."""
+"""The advice in messages if Spark is not installed.
+
+It names the packages of the pip extra ``spark``, and not the extra, so that it is right however migrate-groups was
+installed."""
 
 
 INSTALL_MSK = "run pip install 'aws-msk-iam-sasl-signer-python>=1.0.2,<2' (the extra msk)"
-"""The advice in messages where the extra ``msk`` is missing."""
+"""The advice in messages if the package of the pip extra ``msk`` is not installed."""
 
 
 INSTALL_KERBEROS = (
     "install the headers of Kerberos (libkrb5-dev, krb5-devel), and run "
     "pip install 'gssapi>=1.9,<2' (the extra kerberos)"
 )
-"""The advice in messages where the extra ``kerberos`` is missing, which comes as source only."""
+"""The advice in messages if the package of the pip extra ``kerberos`` is not installed.
+
+It names the headers of Kerberos, because pip has to compile this package."""
 
 
 def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T]:
-    """Return the answers, by group, if none of them is an error; else raise the first error among the answers."""
+    """Return the answers, by group, if none of them is an error. Otherwise raise the first error among them."""
     found: dict[str, T] = {}
     for group, answer in answers.items():
         if isinstance(answer, MigrateGroupsError):

@@ -13,7 +13,10 @@ MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
 
 
 class Kind(StrEnum):
-    """The type of a column's cells. An empty cell is null, except in a `TEXT` column, where it is an empty text."""
+    """The type of a column's cells. An empty cell is null, except in a `TEXT` column, where it is an empty text.
+
+    In a required column an empty cell is an error.
+    """
 
     NAME = "name"
     TOPIC = "topic"
@@ -26,10 +29,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a cell of a kind is written.
+    """The text form of the cells of a column.
 
-    pattern: a regular expression for the whole cell; empty: any text. expected: how error messages describe a
-    valid cell.
+    pattern: a regular expression that matches the whole cell; if it is empty, any text is valid. expected: a
+    description of a valid cell for error messages.
     """
 
     pattern: str
@@ -54,7 +57,8 @@ FORMS: Mapping[Kind, Form] = {
 class Column:
     """A column of a snapshot file.
 
-    required: a CSV file must have the column, and none of its cells is null. A Parquet file has all columns.
+    required: a CSV file must have the column, and no cell of it may be empty. A Parquet file must have every column of
+    `SNAPSHOT`, required or not.
     """
 
     name: str
@@ -63,7 +67,7 @@ class Column:
 
     @property
     def form(self) -> Form:
-        """How the column's cells are written."""
+        """The text form of the column's cells."""
         return FORMS[self.kind]
 
     @property
@@ -91,13 +95,14 @@ SNAPSHOT = (
 """The columns of a snapshot file, in the order of the file."""
 
 OLDEST_UNCONSUMED = Column("oldest_unconsumed_at", Kind.TIMESTAMP)
-"""An optional last column: the timestamp of the oldest record that the group has not read."""
+"""An optional last column: the timestamp of the partition's oldest record that the group has not read."""
 
 RESET = tuple(
     Column(column.name, column.kind, required=True)
     for column in SNAPSHOT
     if column.name in ("group", "topic", "partition", "offset")
 )
-"""The columns of a file for ``kafka-consumer-groups --reset-offsets --from-file``. The file has no header, and may lack
-``group``."""
+"""The columns of a file for ``kafka-consumer-groups --reset-offsets --from-file``.
+
+The file has no header. The column ``group`` may be missing."""
 REQUIRED = tuple(column.name for column in SNAPSHOT if column.required)

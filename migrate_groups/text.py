@@ -8,32 +8,35 @@ from collections.abc import Collection, Iterable
 from mmap import mmap
 
 FORMULA = "\\A('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""Regular expression (RE2, Java and Python) for the start of a CSV cell that a spreadsheet would run as a formula: a
-sign such as ``=``, also full-width; or ``'`` and such a sign, which looks guarded already. Replacing the match by ``'``
-and its first group guards the cell: the spreadsheet then shows it as text."""
-GUARDED = "\\A'('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
-"""Regular expression for the start of a cell that was guarded as `FORMULA` says. Replacing the match by its first group
-restores the cell."""
-ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
-"""Pairs: a text that can't stand in a CSV cell, and its escape. Writing replaces texts by escapes in this order;
-reading replaces escapes by texts in reverse order.
+"""A regular expression for the start of a CSV cell that needs an apostrophe before it. RE2, Java and Python accept it.
 
-A NUL is escaped, because Spark loses some NULs and Git takes a file with a NUL for binary; confluent-kafka appends a
-NUL to the metadata of a committed offset. The first pair escapes the escape itself, so that reading is the exact
-inverse of writing."""
+A spreadsheet would run a cell that starts with ``=``, ``+``, ``-``, ``@`` (also full-width), a tab or a carriage return
+as a formula. With an apostrophe before it, the spreadsheet shows the cell as text. A cell that starts with apostrophes
+and such a character gets one more, so that a reader can always remove one. To add the apostrophe, replace the match by
+an apostrophe and the first group."""
+GUARDED = "\\A'('*[=+\\-@\\t\\r\uff1d\uff0b\uff0d\uff20])"
+"""A regular expression for the start of a CSV cell to which an apostrophe was added, as `FORMULA` describes.
+
+To remove the apostrophe, replace the match by the first group."""
+ESCAPES = ((r"\u00", r"\u005cu00"), ("\0", r"\u0000"))
+"""Pairs of a text and the escape that replaces it in a CSV cell. A reader must undo the pairs in reverse order.
+
+The second pair escapes a NUL, which confluent-kafka appends to the metadata of a committed offset. Spark loses some
+NULs, and Git treats a file with a NUL as binary. The first pair escapes the beginning of an escape, so that reading
+restores the exact text."""
 
 MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
-"""The error message for a line that `misquoted` finds."""
+"""The error message for a line whose number `misquoted` returns."""
 _COMPARED = 250
 # Adjacent quoted sections are matched as one cell, because "a""b" is a cell with a quote in it.
 _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
 
 def misquoted(data: bytes | mmap) -> int | None:
-    """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None where there is no such quote.
+    """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None if there is no such quote.
 
-    RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow and Spark would accept such
-    cells: they would read ``"1"2`` as ``12``, and ``"a"bc`` as ``abc`` or with its quotes.
+    Lines are counted from 1. RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow
+    and Spark would accept other quotes. For instance, they would read ``"1"2`` as ``12``.
     """
     if data.find(b'"') < 0:
         return None
@@ -45,26 +48,30 @@ def misquoted(data: bytes | mmap) -> int | None:
 
 
 def some(items: Collection[object], most: int = 5) -> str:
-    """Return the first ``most`` items, sorted and separated by commas, and how many more there are."""
+    """Return a sorted list of items for a message, such as ``a, b and 3 more``, with at most ``most`` items."""
     shown = ", ".join(map(str, sorted(items)[:most]))  # type: ignore[type-var]
     rest = len(items) - most
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
 def named(thing: str, names: Collection[object], most: int = 5) -> str:
-    """Return names with their noun, such as ``topic a`` or ``topics a, b and 3 more``, with at most ``most`` names."""
+    """Return names with the noun ``thing``, such as ``topic a`` or ``topics a, b and 3 more``.
+
+    most: how many of the names are listed.
+    """
     return f"{thing}{'' if len(names) == 1 else 's'} {some(names, most)}"
 
 
 def counted(number: int, thing: str) -> str:
-    """Return the number with its noun, such as ``1 partition`` or ``2,000 partitions``."""
+    """Return the number with the noun ``thing``, such as ``1 partition`` or ``2,000 partitions``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0.6) -> str:
-    """Return a question such as ``did you mean a or b?`` about known names like those typed; empty if there is none.
+    """Return a question such as ``did you mean a or b?``, with known names that are similar to the typed names.
 
-    Upper and lower case are alike. likeness: from 0 to 1, how similar a name must be (`difflib.get_close_matches`).
+    The text is empty if no known name is similar. Upper and lower case are not distinguished. likeness: from 0 to 1,
+    how similar a known name must be (`difflib.get_close_matches`).
     """
     # Only beginnings are compared, because comparing takes quadratic time, and a group's name may have 32,767 bytes.
     by_start: dict[str, list[str]] = {}
@@ -96,14 +103,14 @@ def is_unicode(text: str) -> bool:
 
 
 def brief(text: str) -> str:
-    """Return an error message on one line, cut to 4,000 characters; words of 200 or more characters are cut to 160.
+    """Return an error message on one line, cut to 4,000 characters.
 
-    Words are cut because a group's name may have 32,767 bytes.
+    Words of 200 or more characters are cut to 160, because a group's name may have 32,767 bytes.
     """
     return cut(re.sub(r"\S{200,}", lambda word: cut(word[0], 160), one_line(text)), 4000)
 
 
 def cut(text: str, most: int) -> str:
-    """Return text on one line, cut to ``most`` characters; the last one is ``…`` if the text was longer."""
+    """Return text on one line, cut to ``most`` characters. If it was longer, the last character is ``…``."""
     text = one_line(text[: most + 1])  # escaping never shortens: the rest would be cut off
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -17,7 +17,10 @@ from migrate_groups.migration.reading.similar import similar_groups_named
 
 @contextmanager
 def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
-    """Yield a client that reads from the cluster. It has no method that writes."""
+    """Yield a client that reads from the cluster, and close it after the block. It has no method that writes.
+
+    A `GroupNotFound` that is raised in the block is raised again with the names of similar groups.
+    """
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
         yield reader
@@ -25,7 +28,11 @@ def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
 
 @contextmanager
 def open_writer(config: ClientConfig) -> Iterator[Clients]:
-    """Yield both clients: kafka-python reads and writes; confluent-kafka reads back what kafka-python wrote."""
+    """Yield two clients, and close them after the block.
+
+    kafka-python reads and writes. confluent-kafka reads back what kafka-python wrote. A `GroupNotFound` that is raised
+    in the block is raised again with the names of similar groups.
+    """
     _quiet_clients()
     with (
         closing(SecondClient(config)) as second,
@@ -38,16 +45,19 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``."""
+    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+
+    Both are closed after the block.
+    """
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield reader, topic
 
 
 def _quiet_clients() -> None:
-    """Keep kafka-python from logging every retry, because a request that fails for good raises an error that says why.
+    """Set the log level of kafka-python to CRITICAL, unless the caller has set a level.
 
-    A level that the caller has set stays.
+    Otherwise kafka-python would log every retry. A request that still fails after its retries raises an error.
     """
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:

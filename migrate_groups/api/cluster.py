@@ -58,8 +58,8 @@ def connect(
         command_config: the path of a client.properties file for Kafka's own tools.
         properties: client properties, values by name, such as ``security.protocol``. They override those of the file.
         timeout: seconds that one request may take, retries included.
-        events: callbacks that get the progress and must agree to each write. If None, each write goes ahead unasked.
-        clock: the clock to use; None: the clock of this machine. Tests pass another one.
+        events: callbacks that receive the progress and return whether to write. If None, the methods do not ask.
+        clock: the clock to use; None: the clock of this machine.
 
     Raises:
         UsageError: there is no bootstrap server, or one is not ``host:port``.
@@ -77,10 +77,11 @@ def connect(
 class Cluster:
     """A Kafka cluster. Its methods do what the commands of the same names do, with the same checks.
 
-    `plan` is the dry run of `apply`, `plan_migrate` of `migrate`, and so on. Close the cluster, or use it in a ``with``
-    block. Do not use it from several threads at once. Methods that only read use a client that has no method that
-    writes. Every method raises `ClusterUnavailable` if the cluster does not answer in time, and
-    `NotAuthorized` if the login is refused or the principal lacks a permission.
+    `plan` is the dry run of `apply`, `plan_migrate` is the dry run of `migrate`, and so on. Close the cluster, or use
+    it in a ``with`` block. Do not use it from several threads at once.
+
+    Methods that only read use a client that has no method that writes. Every method raises `ClusterUnavailable` if the
+    cluster does not answer in time, and `NotAuthorized` if the login is refused or the principal lacks a permission.
     """
 
     def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
@@ -106,29 +107,33 @@ class Cluster:
     # Read
 
     def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
-        """Return all groups of every type that this principal may describe, sorted by name, with members and lag.
+        """Return the groups of all types, sorted by name, with members and lag.
 
-        topics: only groups that have a committed offset, an assignment or a subscription for one of these topics
-        (globs), and groups of which that is not known. Each group then shows only the topics that match. states: only
-        groups in one of these states, such as ``Stable``, in any letter case. Empty: groups with any topic or state.
+        Groups that the principal of this client may not describe are left out. If something about a group is not known,
+        its ``remarks`` say what and why.
 
-        What is not known of a group is in its ``remarks``. Raises `UsageError` for an unknown state; `InvalidInput` if
-        ``topics`` has a plain name of a topic that does not exist, and that no group is subscribed to.
+        topics: return only groups that have a committed offset, an assignment or a subscription for one of these topics
+        (names or globs), and groups of which this is not known. Each group then shows only the topics that match.
+        states: return only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
+        selects all groups.
+
+        Raises `UsageError` for an unknown state; `InvalidInput` if ``topics`` names a topic that does not exist and for
+        which no group has a committed offset, an assignment or a subscription.
         """
         patterns = tuple(map(TopicPattern, topics))
-        return list_groups(self._look(), self._clock, topics=patterns, states=states)
+        return list_groups(self._reading_client(), self._clock, topics=patterns, states=states)
 
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
-        """Return, by group name, the group's members, and the committed offset and log range of each partition.
+        """Return, by group name, the members of each group, and its committed offset, log start and log end offsets.
 
         groups: their names; if none is given, the result is empty. time_lag: add the timestamp of each partition's
-        oldest unread record.
+        oldest unread record. While a transactional commit is pending for a partition, its offset is None, and
+        ``remarks`` of the group says so.
 
-        Raises `GroupNotFound`; `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol,
-        and while a transactional commit is pending.
+        Raises `GroupNotFound`; `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol.
         """
-        found = describe(self._look(), groups, self._clock)
-        return {each.group: each for each in (with_time_lags(self._look(), found)[0] if time_lag else found)}
+        found = describe(self._reading_client(), groups, self._clock)
+        return {each.group: each for each in (with_time_lags(self._reading_client(), found)[0] if time_lag else found)}
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:
         """Return the committed offsets of groups with log start and log end offsets. The groups may have members.
@@ -136,27 +141,30 @@ class Cluster:
         groups: their names; if none is given, the snapshot is empty. time_lag: add the timestamp of each partition's
         oldest unread record.
 
-        Raises `GroupNotFound`; `Refused` for a share group, and while a transactional commit is pending.
+        Raises `GroupNotFound`; `Refused` for a share group; `PendingCommits` if a transactional commit is still pending
+        at the time-out.
         """
-        taken = take.take_snapshot(self._look(), groups, self._clock)
-        return Snapshot(with_time_lag(self._look(), taken).snapshot if time_lag else taken)
+        taken = take.take_snapshot(self._reading_client(), groups, self._clock)
+        return Snapshot(with_time_lag(self._reading_client(), taken).snapshot if time_lag else taken)
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the snapshot's partitions with the offsets that ``target`` asks for. Writes nothing.
+        """Return the snapshot's partitions with the offsets that ``target`` requests. Writes nothing.
 
-        The rows name no group: choose one with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
+        The returned rows name no group: choose one with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
 
         past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
-        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the offset that ``target``
-        asks for is outside the log, if the log no longer goes back to the time of a `ToTime`, or if ``target`` needs a
-        committed offset and a partition has none.
+        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested offset is
+        outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed offset and a
+        partition has none.
 
-        Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
-        since the snapshot, or a partition has no leader.
+        Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
+        cluster, if a topic was deleted or recreated since, or if a partition has no leader.
         """
-        found = rewind.rewind(self._look(), snapshot.table, target, self._clock, past_end=past_end, strict=strict)
+        found = rewind.rewind(
+            self._reading_client(), snapshot.table, target, self._clock, past_end=past_end, strict=strict
+        )
         return Snapshot(found.snapshot)
 
     def watch(
@@ -167,30 +175,33 @@ class Cluster:
         timeout: float = math.inf,
         progress: Callable[[watch.WatchProgress], None] = lambda progress: None,
     ) -> watch.WatchProgress:
-        """Wait until a group has reached the log end offsets in ``until``, or, if that is None, the current ones.
+        """Wait until a group has reached the log end offset of each partition, and return the last progress.
 
-        until: a snapshot with rows of the group; if it has none, its rows without a group are used. ``progress`` is
-        called about once a second. Returns the last progress.
+        until: a snapshot, whose log end offsets are the goal. The rows of the group are used; if the snapshot has none,
+        the rows without a group. If None, a snapshot is taken now. Partitions without a committed offset in the
+        snapshot are not watched. timeout: seconds. progress: called about once a second.
 
-        Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if there
-        are no rows to use, if one of them has no log end offset, or if none of them has a committed offset.
+        Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
+        snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.
         """
         noted = (self.snapshot(group) if until is None else until).table
         spans = watch.goals(noted, group).spans
-        return watch.watch(self._look(), group, spans, self._clock, progress, timeout=timeout)
+        return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)
 
     # Write the offsets of a snapshot
 
     def plan(self, snapshot: Snapshot, *, to_groups: Sequence[str] = (), options: WriteOptions | None = None) -> Plan:
         """Return the plan of what `apply` would write, with the verdict of every check. Writes nothing.
 
-        to_groups: the target group of all rows; if empty, each row names its own. options: None: the defaults.
+        to_groups: the target group of all rows, as a list of one name; if empty, each row's ``group`` is its target
+        group. options: None: the defaults.
 
-        Raises `UsageError` if the target group is named neither by the rows nor by ``to_groups``, or if ``to_groups``
-        names several; `InvalidInput` if the rows are the target group's own snapshot and ``options.restore`` is false.
+        Raises `UsageError` if neither the rows nor ``to_groups`` name a target group, if ``to_groups`` names several
+        groups, or if it names the group that the snapshot was taken from. Raises `InvalidInput` if the snapshot was
+        taken from its target group and ``options.restore``, which allows this, is false.
         """
-        wanted = _application(snapshot, to_groups, options)
-        plan = applying.plan_apply(self._look(), wanted, ReceiptFile(None), self._events)
+        wanted = _apply_request(snapshot, to_groups, options)
+        plan = applying.plan_apply(self._reading_client(), wanted, ReceiptFile(None), self._events)
         assert plan is not None  # noqa: S101  it is None only if a receipt has a hand-over
         return plan
 
@@ -207,13 +218,15 @@ class Cluster:
         The steps: plan, check, plan again right before the write, write, read back with both clients, watch the source
         groups for ``options.guard`` seconds.
 
-        what: a snapshot, or a plan of one, which is written exactly as it is or refused as stale. receipt: the file
-        that records the write; the same call with it resumes an interrupted run. to_groups: the target group of all
-        rows; if empty, each row names its own. options: None: the defaults.
+        what: a snapshot, or a plan that was made from a snapshot. A plan is written exactly as it is, or refused if the
+        groups have changed since. receipt: the file that records the write; the same call with it resumes an
+        interrupted run. to_groups: the target group of all rows, as a list of one name; if empty, each row's ``group``
+        is its target group. options: None: the defaults.
 
         Returns None if an earlier run wrote these offsets and a target group has started since. Raises `Refused` if a
-        check forbids the write: then nothing was written; `PartlyApplied` if not every partition is confirmed, or if a
-        source group still consumes; `UsageError` if ``to_groups`` or ``options`` are given with a plan.
+        check forbids the write; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed,
+        or if a source group still consumes; `UsageError` if ``to_groups`` or ``options`` are given with a plan; and the
+        errors of `plan`.
         """
         if isinstance(what, PlannedWrite):
             if to_groups or options:
@@ -222,9 +235,9 @@ class Cluster:
                 )
             wanted = ApplyRequest(rows=what.rows.table, options=what.plan.options, approved=what.plan)
         else:
-            wanted = _application(what, to_groups, options)
+            wanted = _apply_request(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
-            execution = applying.apply(self._write(), wanted, file, self._clock, self._events)
+            execution = applying.apply(self._writing_clients(), wanted, file, self._clock, self._events)
             return _checked(result_of(execution, file) if execution else None)
 
     # Cut over
@@ -234,15 +247,15 @@ class Cluster:
     ) -> PlannedWrite | None:
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
-        split: a `Split`, or the path of a spec file. run_dir: the run directory, which need not exist. options: None:
-        those of the spec file, or the defaults. `migrate` makes the plan again once the source group has stopped.
+        `migrate` makes the plan again once the source group has stopped. split: a `Split`, or the path of a spec file.
+        run_dir: the run directory, which need not exist. options: None: those of the spec file, or the defaults.
 
         Returns None if an earlier run handed over and a target group has started since. Raises `InvalidInput` if the
-        split is invalid or does not cover the group's topics; `GroupNotFound`; `Refused` if the receipt in ``run_dir``
-        forbids a hand-over; `UsageError` if this receipt is of another migration.
+        split is invalid or does not cover the topics of the source group; `GroupNotFound`; `Refused` if the receipt in
+        ``run_dir`` forbids a hand-over; `UsageError` if this receipt is of another migration.
         """
-        wanted = _migration(split, run_dir, options)
-        prepared = migrate.plan_migration(self._look(), wanted, self._clock, self._events)
+        wanted = _migrate_request(split, run_dir, options)
+        prepared = migrate.plan_migration(self._reading_client(), wanted, self._clock, self._events)
         return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
 
     def migrate(
@@ -263,17 +276,18 @@ class Cluster:
         Args:
             split: a `Split`, or the path of a spec file.
             run_dir: the run directory. The same call with it resumes an interrupted run.
-            options: None uses the options of the spec file, or the defaults.
+            options: None: those of the spec file, or the defaults.
             wait: seconds within which the source group must stop.
             hold: keep every other client out of the stopped source group until the watch after the write is over.
-            approved: the file of a plan that was reviewed. A plan with another intent is refused.
+            approved: the file of a plan that was reviewed. The write is refused if cluster, groups, partitions or
+                options differ from it.
 
         Returns None if an earlier run handed over and a target group has started since. Raises `Refused` if a check
-        forbids the write or the source group does not stop: then nothing was written; `PartlyApplied` if not every
-        partition is confirmed, or if the source group still consumes; and the errors of `plan_migrate`.
+        forbids the write or the source group does not stop; nothing was written then. Raises `PartlyApplied` if not
+        every partition is confirmed, or if the source group still consumes; and the errors of `plan_migrate`.
         """
-        wanted = _migration(split, run_dir, options, wait=wait, hold=hold, approved=approved)
-        return _checked(migrate.migrate(self._write(), wanted, self._clock, self._events))
+        wanted = _migrate_request(split, run_dir, options, wait=wait, hold=hold, approved=approved)
+        return _checked(migrate.migrate(self._writing_clients(), wanted, self._clock, self._events))
 
     # Undo
 
@@ -285,11 +299,12 @@ class Cluster:
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
-        """Restore the target groups' committed offsets from before a write, and return the outcome.
+        """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
         receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        rollback. Raises `Refused` if a target group has started or the receipt forbids the rollback: then nothing was
-        written; `PartlyApplied` if not every partition is confirmed, or if a target group consumes meanwhile.
+        rollback. Raises `Refused` if a target group has started or the receipt forbids the rollback; nothing was
+        written then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group consumes after
+        the write.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
@@ -305,8 +320,8 @@ class Cluster:
 
         receipt: the path of the receipt, or of its run directory. wait: seconds within which the target groups and the
         source group must stop. Returns None if an earlier call completed the hand-back. Raises `Refused` if the receipt
-        or a check forbids the hand-back, or if a group does not stop: then nothing was written; `PartlyApplied` if not
-        every partition is confirmed, or if a target group still consumes.
+        or a check forbids the hand-back, or if a group does not stop; nothing was written then. Raises `PartlyApplied`
+        if not every partition is confirmed, or if a target group still consumes.
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
@@ -321,36 +336,36 @@ class Cluster:
         """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
 
         receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        deletion. Raises `Refused` if the receipt or a check forbids the deletion: then nothing was deleted;
+        deletion. Raises `Refused` if the receipt or a check forbids the deletion; nothing was deleted then. Raises
         `PartlyApplied` if not every partition is confirmed, or if the source group consumes these topics.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt)
 
     def _plan_way_back(self, verb: Verb, receipt: Path) -> Plan:
         with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
-            return go_back.plan_way_back(self._look(), verb, file, self._clock)
+            return go_back.plan_way_back(self._reading_client(), verb, file, self._clock)
 
     def _go_back(self, verb: Verb, receipt: Path, wait: float = 0.0) -> WriteResult | None:
         with open_receipt(receipt_in(Path(receipt)), must_exist=True) as file:
-            execution = go_back.go_back(self._write(), verb, file, self._clock, self._events, wait=wait)
+            execution = go_back.go_back(self._writing_clients(), verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)
 
-    def _look(self) -> GroupReader:
+    def _reading_client(self) -> GroupReader:
         self._reader = self._reader or self._opened.enter_context(open_reader(self._config))
         return self._reader
 
-    def _write(self) -> Clients:
+    def _writing_clients(self) -> Clients:
         self._clients = self._clients or self._opened.enter_context(open_writer(self._config))
         return self._clients
 
 
-def _application(snapshot: Snapshot, to_groups: Sequence[str], options: WriteOptions | None) -> ApplyRequest:
+def _apply_request(snapshot: Snapshot, to_groups: Sequence[str], options: WriteOptions | None) -> ApplyRequest:
     chosen = options or WriteOptions()
     rows = name_groups(snapshot.table, to_groups, fan_out=False, restore=chosen.restore)
     return ApplyRequest(rows=rows, options=chosen)
 
 
-def _migration(
+def _migrate_request(
     split: Split | Path,
     run_dir: Path,
     options: WriteOptions | None,
@@ -366,9 +381,10 @@ def _migration(
 
 
 def _checked(result: WriteResult | None) -> WriteResult | None:
-    """Return the result of a write unchanged; None if there was no write.
+    """Return the result of a write unchanged, after a check. None, which means that there was no write, stays None.
 
-    Raises `PartlyApplied` if the write is incomplete, not confirmed, or not safe.
+    Raises `PartlyApplied` if a partition is not confirmed, if a group that must no longer consume does, or if a file of
+    the run could not be written.
     """
     if result is not None:
         result.check()

@@ -1,4 +1,4 @@
-"""Reconcile from a program: compare committed offsets and lag before and after a migration."""
+"""The function `reconcile` of the Python API, which compares offsets and lag before and after a migration."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ def reconcile(
     quarantine: Path | None = None,
     spark: SparkSession | None = None,
 ) -> Reconciliation:
-    """Compare committed offsets and lag before and after a migration, with Spark.
+    """Compare committed offsets and lag before and after a migration with Spark, and return the result.
 
-    A partition with a problem raises no error: ``clean`` of the result is False then.
+    A partition with a problem raises no error. ``clean`` of the result is then False.
 
     Args:
         before: one run directory of `migrate`, or snapshots from before the migration: files, folders or globs, also
             remote ones.
-        after: snapshots of the target groups. A run directory needs none if its write was read back whole.
-        split: the split, needed if ``before`` holds the snapshot of the source group.
+        after: snapshots of the target groups. A run directory contains its own if all offsets were confirmed; paths in
+            ``after`` replace it.
+        split: the split, needed if ``before`` is the snapshot of the source group.
         output: a new folder for the tables of the result. If None, no tables are written.
-        quarantine: a new folder for invalid rows. Without it, an invalid row stops the job.
-        spark: a Spark session. If None, a session beside the active one is used. If none is active, a local session is
-            started, and stopped at the end of the call.
+        quarantine: a new folder for invalid rows. If None, an invalid row raises `InvalidInput`.
+        spark: a Spark session. If None, a new session of the active Spark is used. If no Spark is active, a local Spark
+            is started, and stopped at the end of the call.
 
     Raises:
         UsageError: ``before`` or ``after`` is missing, or a run directory is combined with ``split`` or further
             snapshots.
         InvalidInput: a file can't be read or is invalid, or ``before`` and ``after`` can't be compared.
         MissingDependency: Spark or Java is not installed.
-        Refused: the run handed nothing over, or was rolled back or handed back.
-        Undetermined: the run has not finished.
+        Refused: the run of ``before`` handed nothing over, or was rolled back or handed back.
+        Undetermined: the run of ``before`` has not finished.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping

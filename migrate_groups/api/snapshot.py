@@ -1,4 +1,4 @@
-"""Snapshots, splits and saved plans for programs."""
+"""Snapshots, splits and saved plans of the Python API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LooksUp(Protocol):
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the snapshot's partitions with the offsets that ``target`` asks for, in rows without a group.
+        """Return the snapshot's partitions with the offsets that ``target`` requests, in rows without a group.
 
         past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
         set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't start
@@ -43,9 +43,14 @@ class Split:
 
     targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
     stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
-    groups. The split is refused if a topic of the source group matches no pattern, if it matches patterns of several
-    target groups without ``fan_out``, if it matches patterns of a target group and of ``stay``, or if a pattern matches
-    no topic.
+    groups.
+
+    The split of a source group is refused in these cases:
+
+    - A topic matches no pattern.
+    - A topic matches patterns of several target groups, and ``fan_out`` is False.
+    - A topic matches a pattern of a target group and a pattern of ``stay``.
+    - A pattern matches no topic.
     """
 
     source: str
@@ -55,7 +60,11 @@ class Split:
 
     @property
     def spec(self) -> SplitSpec:
-        """The checked split. Raises `InvalidInput` for an empty name, no target, or a group that is named twice."""
+        """The split as a `SplitSpec`, which is checked when it is made.
+
+        Raises `InvalidInput` if a group's name is empty, not UTF-8 or used twice, if there is no target group, if a
+        target group has no topics, or if a pattern is invalid.
+        """
         return SplitSpec(
             source=self.source,
             targets=tuple(
@@ -77,10 +86,10 @@ class Split:
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
-    """Return a split with the options of its write.
+    """Return a split with the options of its write, and with the bytes of its spec file.
 
     wanted: the split, or the path of a spec file. options: the options to use. If None, the options in the spec file
-    are used; for a `Split`, the defaults. Raises `InvalidInput` if the split is invalid; the message names the wrong
+    are used; for a `Split`, the defaults. Raises `InvalidInput` if the split is invalid. The message names the wrong
     key of a spec file.
     """
     if isinstance(wanted, Split):
@@ -92,7 +101,10 @@ def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> Spl
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table of `Row`: the committed offsets of groups, with log start and log end offsets."""
+    """A table of `Row`: the committed offsets of groups, with log start and log end offsets.
+
+    A method that changes something returns another snapshot.
+    """
 
     table: SnapshotTable
 
@@ -100,13 +112,14 @@ class Snapshot:
     def read(path: Path) -> Snapshot:
         """Return the snapshot in a ``.csv`` or ``.parquet`` file, or in the CSV of ``kafka-consumer-groups``.
 
-        Raises `InvalidInput`, which names the line or row of an invalid cell.
+        Raises `InvalidInput` if the file can't be read or is not a valid snapshot. The message names the line or row of
+        an invalid cell.
         """
         return Snapshot(any_format.load(Path(path)))
 
     @staticmethod
     def of_rows(rows: Iterable[Row]) -> Snapshot:
-        """Return a snapshot with these rows, sorted.
+        """Return a snapshot with these rows, sorted by group, topic and partition.
 
         Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
         """
@@ -148,46 +161,54 @@ class Snapshot:
     def split(self, wanted: Split | Path) -> Snapshot:
         """Return the source group's rows, each with its target group, and without the topics that stay.
 
-        Rows of other groups are left out. If no row has a group (after a rewind), all rows are split, and their source
-        group is None. Raises `InvalidInput` if `Split` says that the split is refused, if the snapshot has no row of
-        the source group, or if its rows have been split before or were taken at several times.
+        wanted: the split, or the path of a spec file. Rows of other groups are left out. If no row has a group (after a
+        rewind), all rows are split, and their source group is None.
+
+        Raises `InvalidInput` if the split is refused (see `Split`), if the snapshot has no row of the source group, or
+        if its rows have been split before or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
         """Return all rows with this target group; with ``fan_out``, once for each of several target groups.
 
-        groups: the target groups. If none is given, the rows are returned as they are. Raises `UsageError` for several
-        groups without ``fan_out``, or if none is given and a row has no group; `InvalidInput` if none is given and the
-        rows are a group's own snapshot, or if the rows were taken at several times.
+        groups: the target groups. If none is given, the rows are returned as they are.
+
+        Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
+        if no group is given and a row has none. Raises `InvalidInput` if no group is given and the snapshot was taken
+        from a group, or if the rows were taken at several times.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
     def rewind(
         self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions with the offsets that ``target`` asks for, for instance by time. Writes nothing.
+        """Return the partitions with the offsets that ``target`` requests, for instance by time. Writes nothing.
 
-        The rows name no group: choose one with `given_to`. past_end: what to do for a partition without a record at or
-        after a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``).
-        strict: raise `Refused` if a partition can't start exactly as requested.
+        cluster: looks up the offsets. The returned rows name no group: choose one with `given_to`. past_end: what to do
+        for a partition without a record at or after a `ToTime`: use the log end offset (``end``), set no offset
+        (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't start exactly as
+        requested.
 
-        Raises `InvalidInput` if several groups have the same partition; `Refused` if a topic was deleted or recreated
-        since the snapshot, or a partition has no leader.
+        Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
+        cluster, if a topic was deleted or recreated since, or if a partition has no leader.
         """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A plan with the rows that it was made from. `Cluster.apply` writes it as it is, or refuses it."""
+    """A plan with the snapshot rows that it was made from.
+
+    `Cluster.apply` writes the plan exactly as it is, or refuses it if the groups have changed since.
+    """
 
     plan: Plan
     rows: Snapshot
 
     @staticmethod
     def read(path: Path) -> PlannedWrite:
-        """Return the plan in a ``.json`` file. Raises `InvalidInput` if the file is damaged or was edited."""
+        """Return the plan in a ``.json`` file. Raises `InvalidInput` if the file is not a plan or was edited."""
         saved = plan_json.load(Path(path))
         return PlannedWrite(saved.plan, Snapshot(saved.rows))
 

@@ -1,1 +1,1 @@
-"""The command line: the only place that prints, asks, exits, or reads the clock and the environment."""
+"""The command line. Only this package prints, asks the user, exits, and reads the clock and the environment."""

@@ -1,8 +1,7 @@
-"""The entry point of the command line: it turns every failure into one line on stderr and an exit code.
+"""The entry point of the command line. It turns every failure into one line on stderr and an exit code.
 
-With ``--format json`` a failure is a JSON document on stdout, too.
-
-It imports nothing slow, because Ctrl-C may come while the commands are still being imported.
+With ``--format json`` a failure is also printed as a JSON document on stdout. This module imports nothing slow, because
+the user may press Ctrl-C while the commands are still being imported.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
-    """Run a command. An error is one line on stderr and its own exit code; only a bug shows a traceback (exit 1).
+    """Run the command that is in ``sys.argv``, and exit with its exit code.
 
-    SIGTERM (Kubernetes, CI) and SIGHUP (the terminal was closed) do what Ctrl-C does.
+    An error is printed as one line on stderr, and each class of errors has an exit code. Only a bug shows a traceback,
+    with exit code 1. SIGTERM (Kubernetes, CI) and SIGHUP (the terminal was closed) do what Ctrl-C does.
     """
     try:
         for number in _STOPS:
@@ -36,7 +36,7 @@ def main() -> None:
         streams.open_streams()
         written.so_far.set("")
         documents.awaited.set(False)
-        code = _heard(_run())
+        code = _after_output(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
     if code == _INTERRUPTED:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command that was called, and return its exit code."""
+    """Run the command that is in ``sys.argv``, print its error if it fails, and return its exit code."""
     from migrate_groups.cli.registry import command_line
 
     try:
@@ -69,8 +69,8 @@ def _run() -> int:
 def _meaning(error: MigrateGroupsError) -> str:
     """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
 
-    What the error's own message says is left out. The text is empty if the user has not agreed to a write, and for
-    `PartlyApplied`, whose message says what to do.
+    If the message of the error says that nothing was written, the text does not repeat this. The text is empty if the
+    user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
     """
     if isinstance(error, PartlyApplied):
         return ""
@@ -78,11 +78,12 @@ def _meaning(error: MigrateGroupsError) -> str:
     return so_far.removeprefix(written.NOTHING).removeprefix("; ") if "nothing was written" in str(error) else so_far
 
 
-def _heard(code: int) -> int:
-    """Return the exit code, given the ``code`` of the command; report on stderr if stdout was not written completely.
+def _after_output(code: int) -> int:
+    """Return the exit code of the process, and print a message on stderr if stdout was not written completely.
 
-    Incomplete output makes a successful command fail, except after a write to the cluster, because then the outcome of
-    the write counts. A closed pipe gets no message, because its reader has closed it on purpose.
+    code: the exit code of the command. It becomes 1 if a successful command could not write all of its output. If the
+    command has written to the cluster, it stays, because the outcome of the write is more important. There is no
+    message for a closed pipe, because its reader has closed it on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:

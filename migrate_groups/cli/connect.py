@@ -1,4 +1,4 @@
-"""The connection to the cluster: its options, and the clients that a command opens with them."""
+"""The options that say how to connect to the cluster, and the clients that a command opens with them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _INSTEAD = {
 
 
 class Connection(NamedTuple):
-    """How to reach the cluster. A command with a parameter of this type has its fields as options."""
+    """The options that say how to reach the cluster.
+
+    A command with a parameter of this type has one option for each field.
+    """
 
     bootstrap_server: Annotated[
         str | None,
@@ -86,7 +89,8 @@ class Connection(NamedTuple):
     def config(self) -> ClientConfig:
         """Return the settings of kafka-python and confluent-kafka; warn on stderr about properties that are not used.
 
-        Raises `UsageError` if an option is wrong or no server is given, `InvalidInput` if a property is wrong.
+        Raises `UsageError` if an option is wrong or no bootstrap server is given; `InvalidInput` if a property is wrong
+        or the file of ``--command-config`` can't be read.
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
@@ -117,7 +121,8 @@ class Connection(NamedTuple):
     def _given(self) -> dict[str, str]:
         """Return the client properties, values by name, from the file, the environment and ``--property``.
 
-        If several of them have a property, ``--property`` overrides the environment, and the environment the file.
+        ``--property`` overrides the environment variable, and the environment variable overrides the file. Raises
+        `UsageError` if a ``--property`` is not KEY=VALUE or is a secret; `InvalidInput` if the file can't be read.
         """
         from migrate_groups.files.read import read_bytes
         from migrate_groups.kafka.credentials.given import parse_properties
@@ -132,7 +137,7 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_reader(self) -> Iterator[GroupReader]:
-        """Yield a reader of the cluster, which has no method that writes."""
+        """Yield a client that reads from the cluster and has no method that writes, and close it after the block."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_reader(self.config()) as reader:
@@ -140,7 +145,10 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_writer(self) -> Iterator[Clients]:
-        """Yield a writer, and the second client that reads back what it wrote."""
+        """Yield a client that reads and writes, and a second client that reads back what the first wrote.
+
+        Both are closed after the block.
+        """
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_writer(self.config()) as opened:
@@ -148,7 +156,10 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_offsets_topic(self) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-        """Yield a reader of the cluster, and a reader of the log of ``__consumer_offsets``."""
+        """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
+
+        Both are closed after the block.
+        """
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_offsets_topic(self.config()) as opened:

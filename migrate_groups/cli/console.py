@@ -1,4 +1,4 @@
-"""What the command line prints, asks, loads and saves: data goes to stdout, messages to stderr."""
+"""Print on stdout and stderr, ask the user, and load and save snapshots. Data goes to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def talk(*lines: RenderableType) -> None:
-    """Print messages on stderr."""
+    """Print messages on stderr, each argument on a new line."""
     _print(sys.stderr, lines)
 
 
 def show(*lines: RenderableType) -> None:
-    """Print data on stdout."""
+    """Print data on stdout, each argument on a new line."""
     _print(sys.stdout, lines)
 
 
 def confirm(question: str) -> bool:
-    """Ask on stderr, and return the answer. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`."""
+    """Ask a yes-or-no question on stderr, and return True for yes. Ctrl-C and Ctrl-D raise `KeyboardInterrupt`."""
     try:
         return typer.confirm(one_line(question), err=True)
     except typer.Abort:
@@ -38,16 +38,20 @@ def confirm(question: str) -> bool:
 
 
 def load_table(path: Path) -> SnapshotTable:
-    """Return the snapshot in a file, or on stdin for ``-``. Raises `InvalidInput` if it can't be read."""
+    """Return the snapshot in a file, or on stdin if ``path`` is ``-``.
+
+    Raises `InvalidInput` if it can't be read or is not a valid snapshot.
+    """
     from migrate_groups.files.snapshots import any_format as tables
 
     return tables.load(path, stream=sys.stdin.buffer if str(path) == "-" else None)
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Check that a snapshot can be written to ``path``, before any work is done. ``-`` is stdout.
+    """Check that a snapshot can be written to ``path``, before the command does any work. ``-`` is stdout.
 
-    force: the file may exist. Raises `InvalidInput` or `UsageError` if it can't be written.
+    force: the file may exist. Raises `UsageError` if the extension is neither .csv nor .parquet; `InvalidInput` if the
+    file can't be written.
     """
     if str(path) == "-":
         return
@@ -59,7 +63,10 @@ def check_output(path: Path, *, force: bool) -> None:
 
 
 def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
-    """Write the snapshot to a file, or as CSV to stdout for ``-``. force: replace the file if it exists."""
+    """Write the snapshot to a file, or as CSV to stdout if ``path`` is ``-``.
+
+    force: replace the file if it exists. Raises `InvalidInput` if the file can't be written.
+    """
     from migrate_groups.files.snapshots import any_format as tables
 
     if str(path) == "-":
@@ -88,10 +95,11 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
 
 
 def warn_of_hidden_groups(reader: GroupReader) -> None:
-    """Warn on stderr if this principal may lack Describe on a group, because Kafka silently leaves out such groups.
+    """Warn on stderr if the client's principal may lack Describe on a group.
 
-    It warns if the principal lacks Describe on the group name `ANY_GROUP`. No application uses this name, so only a
-    permission on all groups includes it. See docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    Kafka leaves such groups out of its answers without an error. The sign is that the principal lacks Describe on a
+    group name that no application uses (`ANY_GROUP`), because only a permission on all groups includes this name. See
+    docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
     from migrate_groups.planning.checks.permission import ANY_GROUP, hidden
 
@@ -100,10 +108,11 @@ def warn_of_hidden_groups(reader: GroupReader) -> None:
 
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Warn on stderr if this principal may lack Describe on a topic, because Kafka silently leaves out such topics.
+    """Warn on stderr if the client's principal may lack Describe on a topic.
 
-    The sign is that it lacks Describe on ``__consumer_offsets``: a principal that has it may most likely describe every
-    topic. See docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    Kafka leaves such topics out of its answers without an error. The sign is that the principal lacks Describe on
+    ``__consumer_offsets``. A principal that has this permission most likely has it on every topic. See
+    docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
     from migrate_groups.planning.checks.permission import OFFSETS, hidden
 

@@ -1,4 +1,4 @@
-"""JSON on stdout: a command that is called with ``--format json`` prints one document, also if it fails."""
+"""Print JSON documents on stdout. A command that is called with ``--format json`` prints one, also if it fails."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ awaited: ContextVar[bool] = ContextVar("awaited", default=False)
 
 
 def print_document(document: msgspec.Struct | bytes) -> None:
-    """Print the JSON document of a command on stdout. A plan and a receipt are passed as the bytes of their files."""
+    """Print the JSON document of a command on stdout. document: bytes are printed as they are."""
     awaited.set(False)
     sys.stdout.buffer.write(document if isinstance(document, bytes) else _encoded(document))
     sys.stdout.buffer.flush()
 
 
 def print_error(kind: str, exit_code: int, message: str) -> None:
-    """Print the JSON document of a failed command, if ``--format json`` was given and no document is printed yet.
+    """Print the JSON document of a failed command on stdout.
 
-    kind: the class of the error. message: the error on one line, as on stderr.
+    Does nothing without ``--format json``, or if the command has printed its document already. kind: the class of the
+    error. message: the error on one line, as on stderr.
     """
     if awaited.get():
         from migrate_groups.show.documents import Error, ErrorDocument
@@ -36,7 +37,7 @@ def print_error(kind: str, exit_code: int, message: str) -> None:
 
 
 def kind_of(error: MigrateGroupsError) -> str:
-    """Return the name of the error's class in `errors`, or of its nearest base class there."""
+    """Return the name of the error's class, or, if the class is not in the module `errors`, of its base class there."""
     return next(each.__name__ for each in type(error).__mro__ if each.__module__ == MigrateGroupsError.__module__)
 
 
@@ -54,9 +55,9 @@ def _encoded(document: msgspec.Struct) -> bytes:
 
 
 def _text(value: object) -> str:
-    """Return a path as text; bytes of a file's name that are not UTF-8 are escaped.
+    """Return a path as text for a JSON document. Bytes of its name that are not UTF-8 are escaped.
 
-    Raises TypeError for any other type, because no document has one that msgspec can't encode.
+    msgspec calls it for each value whose type it can't encode. Raises `TypeError` if the value is not a path.
     """
     if not isinstance(value, Path):
         raise TypeError(f"{type(value).__name__} is no part of a document")

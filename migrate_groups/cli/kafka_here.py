@@ -1,4 +1,4 @@
-"""Find the Kafka that the commands sandbox and demo run; the options that say which one."""
+"""Options of the commands sandbox and demo that say which Kafka they run, and the search for its jars."""
 
 from __future__ import annotations
 
@@ -45,10 +45,14 @@ Mirror = Annotated[
 
 
 def find_kafka(*, version: str, home: Path | None, mirror: str | None) -> tuple[KafkaJars, Java]:
-    """Return Kafka's jars and a Java that runs them.
+    """Return the jars of a Kafka and a Java that runs them.
 
-    The jars are those of the Kafka distribution in ``home``, if given. Otherwise they come from this user's cache, and
-    are fetched first, with visible progress, if it lacks this version.
+    home: the folder of a Kafka distribution, whose jars are used. If None, the jars of ``version`` come from the user's
+    cache. If the cache lacks them, they are fetched first, and the progress is shown. mirror: the URL of the Maven
+    repository to fetch from; None: Maven Central.
+
+    Raises `MissingDependency` if Java 17 or a package of the pip extra ``spark`` is not installed; `UsageError` if
+    ``home`` or ``version`` is wrong; `ClusterUnavailable` if the jars can't be fetched.
     """
     from migrate_groups.sandbox.jars import fetch_jars, jars_of_distribution, user_cache
     from migrate_groups.sandbox.java import find_java

@@ -1,4 +1,4 @@
-"""Copy the log of ``__consumer_offsets`` for a command that reads it with Spark, and make its folder of results."""
+"""Copy the log of ``__consumer_offsets`` for a command that reads it with Spark, and make a folder for the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[None]:
-    """Make a folder, and delete it again if the block fails. Raises `InvalidInput` if it can't be made."""
+    """Make a folder, and delete it again if the block raises an error.
+
+    Raises `InvalidInput` if the folder exists already or can't be made.
+    """
     try:
         out.mkdir()
     except FileExistsError:
@@ -40,7 +43,10 @@ def new_folder(out: Path) -> Iterator[None]:
 
 
 class Landed(NamedTuple):
-    """The copied log of a cluster, and the log end offsets of its topics right after the copy, at ``taken_at``."""
+    """The copied log of ``__consumer_offsets``, and the log end offsets of all topics right after the copy.
+
+    landing: what was copied. taken_at: when the log end offsets were read.
+    """
 
     cluster_id: str
     landing: Landing
@@ -49,11 +55,13 @@ class Landed(NamedTuple):
 
 
 def land_log(connection: Connection, groups: Collection[str], folder: Path) -> Landed:
-    """Copy the records of ``__consumer_offsets`` that the folder ``folder`` lacks, and read all log end offsets.
+    """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
-    The log end offsets are those of the partitions of all topics.
+    groups: only the partitions of ``__consumer_offsets`` that hold these groups are copied; if empty, all. Records that
+    the folder has already are not copied again. A warning on stderr names each group that does not exist now.
 
-    Raises `Undetermined` if ``__consumer_offsets`` does not exist.
+    Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was created again or truncated since the last
+    copy; `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
@@ -79,7 +87,7 @@ def land_log(connection: Connection, groups: Collection[str], folder: Path) -> L
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
-    """Print which groups do not exist now. That is no error, because the log may have commits of a deleted group."""
+    """Print which groups do not exist now. This is no error, because the log may have commits of a deleted group."""
     if not groups:
         return
     there = [each.group for each in reader.list_groups()]

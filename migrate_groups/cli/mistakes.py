@@ -1,4 +1,4 @@
-"""Errors about a command line with unknown words or options; they say what to type instead."""
+"""Make the errors for a command line with unknown arguments, options or commands. They say what to type instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate_groups.errors import UsageError
 from migrate_groups.text import did_you_mean, named
 
 TyperError: type[Exception] = typer.BadParameter.__bases__[0]
-"""The base of Typer's errors about a command line, which it does not export; its module differs between versions."""
+"""The base class of Typer's errors about a command line. Typer does not export it, and its module may change."""
 
 _ELSEWHERE: Mapping[str, str] = {
     "-b": "it is --bootstrap-server here",
@@ -44,7 +44,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 
 def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
-    """Return the error for arguments that a command does not take. command: its name."""
+    """Return the error for arguments that a command does not take. command: the name of the command."""
     if command == "list":
         return UsageError(f"list takes no GROUP: run migrate-groups describe {shlex.join(arguments)}")
     return UsageError(
@@ -54,7 +54,7 @@ def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
 
 
 def in_our_words(error: Any) -> UsageError:
-    """Return an error of Typer about a command line as a `UsageError` of one line, which says what to type instead."""
+    """Return an error of Typer about the command line as a `UsageError`, whose one line says what to type instead."""
     see = f"see {error.ctx.command_path} --help" if error.ctx else "see --help"
     if hasattr(error, "possibilities"):
         return UsageError(f"unknown option {error.option_name}: {_instead(error) or see}")
@@ -63,12 +63,15 @@ def in_our_words(error: Any) -> UsageError:
 
 
 def unknown_command(name: str, commands: Mapping[str, object]) -> UsageError:
-    """Return the error for a command that does not exist."""
+    """Return the error for a command that does not exist. commands: the existing commands by name."""
     return UsageError(f"unknown command {name}: {did_you_mean([name], commands) or 'see migrate-groups --help'}")
 
 
 def _instead(error: Any) -> str:
-    """Return what to type instead of an option that does not exist; empty if that is not known."""
+    """Return what to type instead of an option that does not exist; empty if there is no advice.
+
+    error: the error of Typer.
+    """
     if error.option_name in _ELSEWHERE:
         return _ELSEWHERE[error.option_name]
     if error.ctx.parent is None:

@@ -20,15 +20,16 @@ _RUN_DIR = "MIGRATE_GROUPS_RUN_DIR"
 
 
 class OnStart:
-    """A command that is started after the write, runs while the source group is watched, and is awaited after that.
+    """The command of ``migrate --on-start``, which starts the new applications.
 
-    It runs without a shell, with empty stdin; what it prints goes to stderr, because stdout is data. Of the
-    ``MIGRATE_GROUPS_…`` variables it gets only ``MIGRATE_GROUPS_RUN_DIR``. A signal that a terminal sends on Ctrl-C
-    reaches it too.
+    It is started after the write, runs while the source group is watched, and is awaited after that. It runs without a
+    shell and with empty stdin. Its output goes to stderr, because stdout is for the data of ``migrate``. Of the
+    environment variables ``MIGRATE_GROUPS_…`` it gets only ``MIGRATE_GROUPS_RUN_DIR``. Ctrl-C in a terminal reaches it
+    too.
     """
 
     def __init__(self, command: str, run_dir: Path) -> None:
-        """Split the command into words as a shell does. run_dir: the run directory of the migration.
+        """Split the command into words, as a shell does. run_dir: the run directory of the migration.
 
         Raises `UsageError` if the command is empty or has an open quote, or if its program is not found.
         """
@@ -46,9 +47,9 @@ class OnStart:
         self._failure = ""
 
     def start(self) -> None:
-        """Start the command. If it can't be started, print this; raise nothing, because the offsets are in place.
+        """Start the command. If it can't be started, print the reason on stderr, and keep it for `wait`.
 
-        `wait` returns the failure.
+        No error is raised then, because the offsets are written.
         """
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         environment[_RUN_DIR] = str(self._run_dir.absolute())
@@ -61,9 +62,10 @@ class OnStart:
             talk(f"{self._said(self._failure)}: START THE NEW GROUPS NOW, by hand")
 
     def wait(self) -> str:
-        """Wait at most 60 s for the command to end, and return how it failed, as a sentence; empty if it did not.
+        """Wait at most 60 s for the command to end, and return how it failed, as a text; empty if it succeeded.
 
-        A command that has not ended by then is left running.
+        A command that has not ended after 60 s counts as failed, and is left running. If the command was never started,
+        the text is empty, or says why it could not be started.
         """
         if self._process is None:
             return self._said(self._failure)

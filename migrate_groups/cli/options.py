@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and functions that check and read their values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Settle = Annotated[
 def one_group(option: list[str]) -> str:
     """Return the group given with ``--group``.
 
-    Raises `UsageError` if there is none or there are several, or if the name is empty or not UTF-8.
+    Raises `UsageError` if no group or several groups are given, or if the name is empty or not UTF-8.
     """
     groups = all_groups(None, option)
     if len(groups) > 1:
@@ -65,7 +65,7 @@ def one_group(option: list[str]) -> str:
 
 
 def name_of(output: Path) -> str:
-    """Return the name of an output in messages: its path, or ``stdout`` for ``-``."""
+    """Return the name of an output file for messages: its path, or ``stdout`` if it is ``-``."""
     return "stdout" if str(output) == "-" else str(output)
 
 

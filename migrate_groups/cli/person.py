@@ -1,4 +1,4 @@
-"""The user at the command line: shows what a running command reports, and asks whether to write."""
+"""Show the user at the command line what a running command reports, and ask whether to write."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _SAY_AGAIN = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """Shows the user what a running command reports, and asks whether to write (implements `migration.events`).
+    """The user at the command line. Shows what a running command reports, and asks whether to write.
 
-    yes: agree to every plan without a question. output_format: how a plan and the outcome of a write are shown.
-    plan_out: the file in which the plan is saved; None: it is not saved. force: replace this file if it exists.
-    on_start: the command that starts the new applications; None: the user starts them. write: the word for writing
-    offsets in the question.
+    Implements the callbacks of `migration.events`. yes: agree to every plan without a question. output_format: how a
+    plan and the outcome of a write are shown. plan_out: the file in which the plan is saved; None: it is not saved.
+    force: replace this file if it exists. on_start: the command that starts the new applications; None: the user starts
+    them. write: the verb with which the question begins, such as ``Write`` or ``Restore``.
     """
 
     yes: bool = False
@@ -59,14 +59,14 @@ class Person:
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Remember which members must stop, to show it with the plan and with the question."""
+        """Remember which members of the source group must stop, and show them later with the plan and the question."""
         self._stop = stop
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan before a write, and save it if ``plan_out`` is set.
 
-        ``rows`` returns the rows that the plan was made from. It is called only if the plan is shown or saved as JSON.
-        With ``json`` the plan is a table on stderr, because the one document on stdout is the receipt.
+        rows: returns the snapshot rows that the plan was made from. It is called only if the plan is saved. With the
+        output format ``json`` the plan is shown as a table on stderr, because stdout gets only the receipt as JSON.
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         if self.output_format == "json":
@@ -79,15 +79,15 @@ class Person:
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        rows: returns the rows that the plan was made from.
+        rows: returns the snapshot rows that the plan was made from.
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan: ask on stderr, unless ``yes`` is set.
+        """Return whether to write the plan. The question is printed on stderr; it is left out if ``yes`` is set.
 
-        provisional: the plan is made again before the write. This does not change the question.
+        provisional: ignored. It says that the plan is made again before the write.
         """
         if not (self.yes or self._confirms(plan)):
             return False
@@ -99,9 +99,9 @@ class Person:
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups that must stop still run: at each change, and every 15 s.
+        """Print on stderr why groups that must stop still run. The text is printed at each change and every 15 s.
 
-        reasons: why each group still runs, by group; empty if it has stopped. looks: not shown. seconds: how long the
+        reasons: by group, why it still runs; an empty list if it has stopped. looks: ignored. seconds: how long the
         command has waited.
         """
         running = {group: why for group, why in reasons.items() if why}
@@ -111,13 +111,14 @@ class Person:
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Remember ``told_by``, a sentence on where to see what was written, to print it if the command fails."""
+        """Remember a sentence to print if the command fails: ``told_by``, which says where to see what was written."""
         written.so_far.set(told_by)
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
         """Show the committed offsets of each group that is to be deleted, and say how to keep them.
 
-        With ``json`` they are shown on stderr, because the one document on stdout says what was deleted.
+        groups: a snapshot by group. With the output format ``json`` the offsets are shown on stderr, because stdout
+        gets only the JSON document of the command.
         """
         from migrate_groups.show import terminal
 
@@ -127,18 +128,19 @@ class Person:
         talk(f"to keep them: migrate-groups snapshot {shlex.join(groups)} -o kept.csv")
 
     def agrees_to_delete(self, groups: Sequence[str]) -> bool:
-        """Return whether to delete the groups: ask on stderr, unless ``yes`` is set."""
+        """Return whether to delete the groups. The question is printed on stderr; it is left out if ``yes`` is set."""
         named = f"group {groups[0]}" if len(groups) == 1 else f"{counted(len(groups), 'group')} ({some(groups)})"
         return self.yes or confirm(f"Delete {named}?")
 
     def deleted(self, group: str) -> None:
-        """Print that a group was deleted: on stdout, or on stderr with ``json``."""
+        """Print that a group was deleted, on stdout, or on stderr if the output format is ``json``."""
         self._show_text(f"deleted: {group}")
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
         """Print that all offsets are written and read back, and which applications may start now.
 
-        With ``on_start``, a hand-over starts the new applications itself. sources: the source groups, if there are any.
+        After a hand-over with ``on_start``, start the new applications. verb: the kind of the write. sources: the
+        source groups; empty if the offsets were not taken from another group.
         """
         from migrate_groups.planning.run_states import Verb
 
@@ -157,7 +159,7 @@ class Person:
             talk(f"written and read back{start}")
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context that shows the progress of work on stderr, if it takes more than two seconds.
+        """Return a context manager that shows the progress of its block on stderr. Nothing is shown for short work.
 
         doing: the work as text. done: returns how much is done and how much there is to do in all; None: not known.
         """
@@ -174,7 +176,7 @@ class Person:
         return confirm(planned_stop.question(self._stop, counted(len(changes), "offset")))
 
     def _in_words(self, changes: Sequence[Change]) -> str:
-        """Return what a write does, such as ``Restore 2 offsets in big and delete 3 in billing``."""
+        """Return what a write does, such as ``Restore 2 offsets in big and delete 3 offsets in billing``."""
         kept = [change for change in changes if change.after is not None]
         gone = [change for change in changes if change.after is None]
         parts = [
@@ -192,8 +194,8 @@ class Person:
         """Show the path of the receipt and the outcome of a write.
 
         If ``output_format`` is ``markdown`` or ``json``, the outcome goes to stderr, because stdout has the plan as
-        Markdown, or gets the receipt as JSON. Raises `PartlyApplied` if the write is incomplete, not confirmed, or not
-        safe.
+        Markdown, or gets the receipt as JSON. Raises `PartlyApplied` after that if a partition is not confirmed, if a
+        group that must no longer consume does, or if a file of the run could not be written.
         """
         from migrate_groups.show import terminal
 
@@ -203,7 +205,7 @@ class Person:
         outcome.check()
 
     def show_receipt(self, receipt: Receipt) -> None:
-        """Print the receipt on stdout if ``output_format`` is ``json``, also where nothing was left to write."""
+        """Print the receipt as JSON on stdout if ``output_format`` is ``json``; otherwise print nothing."""
         if self.output_format == "json":
             from migrate_groups.files.runs import receipt_json
 

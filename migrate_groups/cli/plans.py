@@ -1,4 +1,4 @@
-"""Plans on the command line: reads what a plan is made from, shows a plan, and saves it."""
+"""Read the offsets and options that a plan is made from, show a plan, and save it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DetailedExitcode = Annotated[
 ForcePlan = Annotated[bool, typer.Option("--force", help="Replace a --plan-out file that exists.")]
 
 Rows = Callable[[], "Iterable[Row]"]
-"""Returns the rows that a plan was made from; called only if the plan is shown or saved as JSON."""
+"""A function that returns the snapshot rows that a plan was made from. It is called only if the JSON is needed."""
 
 
 def read_application(
@@ -52,10 +52,10 @@ def read_application(
     """Return what `apply` writes: the offsets in a file (a snapshot or a saved plan), and the options of the write.
 
     given: the options of the write that were passed on the command line, by name. to_group: the target groups of all
-    rows; None or empty: each row names its own. fan_out: allow several target groups.
+    rows; None or empty: each row's ``group`` is its target group. fan_out: allow several target groups.
 
     Raises `InvalidInput` if the file is invalid. Raises `UsageError` if an option contradicts a saved plan, because a
-    plan is applied as reviewed, and if the plan can be applied by `migrate` only.
+    plan is applied as reviewed; if only `migrate` can apply the plan; and for the errors of `name_groups`.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import in_words
@@ -86,10 +86,13 @@ def read_application(
 def application_of_group(
     source: str, given: Mapping[str, Any], to_group: Sequence[str], *, fan_out: bool
 ) -> Callable[[GroupReader, Clock], ApplyRequest]:
-    """Return a function that reads what `apply` writes: all committed offsets of the group ``source``.
+    """Return a function that reads all committed offsets of the group ``source``, which `apply` is to write.
 
-    given: the options of the write that were passed on the command line, by name. to_group: the target groups.
-    Raises `UsageError` if there is no target group, if ``source`` is one of them, or if an option needs a file.
+    given: the options of the write that were passed on the command line, by name. to_group: the target groups. fan_out:
+    allow several target groups.
+
+    Raises `UsageError` if ``to_group`` is empty or contains ``source``, if it has several groups without ``fan_out``,
+    or if an option needs a file.
     """
     from migrate_groups.migration.hand_over.apply import read_request
     from migrate_groups.snapshots.regroup import check_target_groups
@@ -106,11 +109,11 @@ def application_of_group(
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
-    """Check, before any work is done, that ``--detailed-exitcode`` goes with a dry run, and that a plan can be saved.
+    """Check the options of a dry run, and that the plan can be saved, before the command does any work.
 
     path: the file of ``--plan-out``; None: no plan is saved. force: the file may exist. detailed: whether
-    ``--detailed-exitcode`` was given. Raises `UsageError` if it was given without ``--dry-run``, or if ``path`` is no
-    .json file; `InvalidInput` if the file can't be written.
+    ``--detailed-exitcode`` was given. Raises `UsageError` if ``--detailed-exitcode`` was given without ``--dry-run``,
+    or if ``path`` is not a .json file; `InvalidInput` if the file can't be written.
     """
     if detailed and not dry_run:
         raise UsageError("--detailed-exitcode goes with --dry-run")
@@ -124,9 +127,9 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 
 
 def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
-    """Print the next step; with ``detailed``, exit with 10 if there are offsets to write.
+    """Print the next step on stderr. With ``detailed``, end with exit code 10 if there are offsets to write.
 
-    Raises `Refused` if a check refuses the plan.
+    Raises `Refused` if a check refuses the plan; `typer.Exit` to end the command.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
@@ -138,7 +141,10 @@ def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
 
 
 def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
-    """Save the plan to ``--plan-out``, if it was given."""
+    """Save the plan to ``path``, the file of ``--plan-out``; None: it was not given, and nothing is saved.
+
+    force: replace the file if it exists. Raises `InvalidInput` if the file can't be written.
+    """
     if path is not None:
         from migrate_groups.files.runs import plan_json
         from migrate_groups.files.safe_write import write_whole
@@ -151,8 +157,8 @@ def show_plan(
 ) -> None:
     """Print the plan on stdout.
 
-    plan_out: the file in which the plan is saved; Markdown names it. stop: which members must stop before the write;
-    the table and Markdown show it. If one of them is None, it is not shown.
+    plan_out: the file in which the plan is saved, which is shown in Markdown only; None: it is not saved. stop: which
+    members must stop before the write, which is not shown in JSON; None: nothing is shown about it.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json

@@ -1,4 +1,4 @@
-"""Show progress on stderr: bars on a terminal; elsewhere a line now and then, or nothing."""
+"""Show progress on stderr, as bars on a terminal and otherwise as lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINE_SECONDS = 10.0
 
 @contextmanager
 def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
-    """Yield a function that shows the progress of a watched group; it must be called each time the group was read."""
+    """Yield a function that shows on stderr how far a watched group has read. The caller calls it each second."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
             yield tell
@@ -33,9 +33,9 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
-    """Show the progress of a block on stderr; yield a function to call with how much is done and how much there is.
+    """Show the progress of the block on stderr. Nothing is shown if the block is short.
 
-    ``what`` describes the work. Nothing is shown if the block is short.
+    what: the work as text. Yields a function that the block calls with the amount done and the amount to do in all.
     """
     amounts: tuple[int, int] | None = None
 
@@ -49,9 +49,10 @@ def bar(what: str) -> Iterator[Progress]:
 
 @contextmanager
 def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
-    """Yield a function to call with the progress of a fetch of jars.
+    """Yield a function that shows the progress of a download of jars on stderr. The caller calls it with each progress.
 
-    The first call prints a line that the fetch has begun. On a terminal a bar follows.
+    what: the product that is fetched. megabytes: the size of the download. The first call prints one line; on a
+    terminal a bar follows. If the function was called, a last line says how many jars were fetched.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

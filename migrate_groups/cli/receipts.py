@@ -1,4 +1,4 @@
-"""Make the part of a receipt's default file name that consists of group names."""
+"""The names of groups, as a part of the default file name of a receipt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _MOST_OF_GROUPS = 80
 def in_file_name(groups: Iterable[str]) -> str:
     """Return the names of groups as a part of a file name: quoted as in a URL, and joined by ``+``.
 
-    A part that is too long is cut and ends with its hash, because a file name has at most 255 characters.
+    If the result has more than 80 characters, it is cut and a hash is appended, because a file name has at most 255
+    bytes.
     """
     names = "+".join(quote(group, safe="") for group in sorted(groups))
     if names.startswith("-"):  # otherwise a command would take the file's name for an option

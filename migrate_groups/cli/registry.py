@@ -38,7 +38,7 @@ _READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
 
 
 class Command(NamedTuple):
-    """A command: the function that runs it, as ``module.function`` in ``cli/commands``, and its exit codes."""
+    """A command and its exit codes. function: ``module.function`` in ``cli/commands``, which runs the command."""
 
     function: str
     exit_codes: tuple[int, ...]
@@ -103,9 +103,9 @@ def command_line(called: Iterable[str] = ()) -> typer.Typer:
 
 
 def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with one parameter for each option, in place of a parameter that bundles options (`_BUNDLES`).
+    """Return the command with one parameter for each option, because Typer makes an option of each parameter.
 
-    Typer makes an option of each parameter.
+    A parameter whose type is a class of `_BUNDLES` is replaced by one parameter for each field of the class.
     """
     signature = inspect.signature(command, eval_str=True)
     bundles = {each.name: each.annotation for each in signature.parameters.values() if each.annotation in _BUNDLES}
@@ -133,8 +133,7 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 class _Command(TyperCommand):
     """A command that prints a JSON document even if it fails, if ``--format json`` was given.
 
-    In its help, options that several commands share have a section for each bundle (`_BUNDLES`), and the exit codes are
-    listed at the end.
+    Its help has a section for the options of each class in `_BUNDLES`, and lists the exit codes at the end.
     """
 
     allow_extra_args = True  # so that `parse_args` says what is wrong with them
@@ -142,7 +141,8 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse the command line, and remember whether the command was called with ``--format json``.
 
-        Raises `UsageError` if it has more arguments than the command takes.
+        Raises `UsageError` if there are more arguments than the command takes, so that the returned list of remaining
+        arguments is empty.
         """
         documents.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
         super().parse_args(ctx, args)
@@ -152,7 +152,7 @@ class _Command(TyperCommand):
         return ctx.args
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Write the sections of the help."""
+        """Write the arguments, options and exit codes into the help of the command."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         titles = {field: title for bundle, title in _BUNDLES.items() for field in bundle._fields}
         for each in self.get_params(ctx):
@@ -175,7 +175,7 @@ class _Groups(TyperGroup):
     """The command line, whose help lists the commands in groups and ends with all exit codes."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
-        """Run a command and exit. Raises `UsageError` in place of Typer's own errors, which take three lines."""
+        """Run a command and exit. Raises `UsageError` in place of Typer's own errors, which have three lines."""
         try:
             sys.exit(super().main(*args, **options | {"standalone_mode": False}) or 0)
         except mistakes.TyperError as error:
@@ -195,7 +195,7 @@ class _Groups(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Write the commands of each group, then the exit codes."""
+        """Write the commands, in their groups, and then the exit codes into the help."""
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(100)) for name in commands])

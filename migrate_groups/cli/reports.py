@@ -1,4 +1,4 @@
-"""The result of a reconciliation on the command line: prints it, and writes its reports."""
+"""Print the result of a reconciliation, and write its reports."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SUMMARY = "group_topic_summary.csv"
 
 
 def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
-    """Print the result on stdout, and write report.md and report.html to ``out``.
+    """Print the result of a reconciliation on stdout, and write report.md and report.html to ``out``.
 
-    out: the folder to which the job has written its tables; None: it wrote none, and no report is written.
+    out: the folder to which Spark has written the tables of the result; None: no report is written.
     """
     from migrate_groups.show import reconciliation, report_markdown
 

@@ -1,4 +1,4 @@
-"""Spark on this machine, for the commands that need it."""
+"""Start and end Spark on this machine, for the commands that need it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def require_spark() -> None:
-    """Raise `MissingDependency` if a package of the extra ``spark`` is not installed, before any work is done."""
+    """Raise `MissingDependency` if a package of the pip extra ``spark`` is not installed."""
     for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2"), ("platformdirs", "platformdirs")):
         if importlib.util.find_spec(module) is None:
             raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
@@ -27,13 +27,14 @@ def require_spark() -> None:
 
 @contextmanager
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Start Spark with a message on stderr, and yield a session for a job over ``rows`` rows; end Spark afterwards.
+    """Start Spark with a message on stderr, yield a session, and end Spark after the block.
 
-    If this process runs Spark already, as a notebook may, that Spark is used and not ended: the job gets a separate
-    session, and ``settings`` are not applied.
+    rows: an estimate of the number of rows; for few rows, Spark gets settings for a small job. settings: further
+    settings of Spark; None: no further settings. If this process runs Spark already, as a notebook may, a new session
+    of that Spark is used. It is not ended, and ``settings`` are not applied.
 
-    Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. A failure of Spark in the
-    block is raised as `InvalidInput`, if an input caused it, or as `MigrateGroupsError`, with one line of text.
+    Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. If Spark fails in the block,
+    raises `InvalidInput` if an input caused it, otherwise `MigrateGroupsError`, with a message of one line.
     """
     from migrate_groups.spark.session import active_session, beside
 
@@ -44,7 +45,10 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
 
 
 def _stages(spark: SparkSession) -> Work | None:
-    """Return the stages that Spark runs now, and how many of their tasks are done; None if there are none."""
+    """Return the stages that Spark runs now, and how many of their tasks are done.
+
+    None if no stage runs, or if Spark does not report its stages.
+    """
     try:
         tracker = spark.sparkContext.statusTracker()
         found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]

@@ -1,4 +1,4 @@
-"""Let a command continue if stdout or stderr can't be written any more, because of a full disk or a closed pipe."""
+"""Streams with which a command continues if stdout or stderr can't be written, as on a full disk or a closed pipe."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
 
 class Outlet(io.FileIO):
-    """The raw file under stdout or stderr. After a write failed, ``lost`` is the error; further output is dropped.
+    """The raw file under stdout or stderr. A write to it never raises an error.
 
+    lost: the error of the first write that failed; None if no write failed. Output after a failed write is dropped.
     Nothing is buffered here, so that output which an interrupt has cut short is not printed later.
     """
 
     lost: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of ``data``, and return its number of bytes, also if a write fails or has failed before."""
+        """Write all of ``data``, and return its number of bytes, even if this or an earlier write fails."""
         whole = memoryview(data).cast("B")
         rest = whole
         try:
@@ -39,8 +40,8 @@ class Outlet(io.FileIO):
 def open_streams() -> None:
     """Replace stdout and stderr by streams that use an `Outlet`, and that escape characters which their encoding lacks.
 
-    If this process was started without a standard stream, it gets one: stdin is empty, and output is dropped. A stdout
-    or stderr that other code has replaced already stays as it is.
+    If this process was started without one of the standard streams, it gets one: an empty stdin, or a stdout or stderr
+    that drops its output. A stdout or stderr that other code has replaced already is not replaced.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  open as long as the process is
@@ -51,7 +52,7 @@ def open_streams() -> None:
 
 
 def stdout_lost() -> OSError | None:
-    """Return why stdout could not be written completely; None if it was."""
+    """Return the error because of which stdout was not written completely; None if it was."""
     sys.stdout.flush()
     outlet = getattr(sys.stdout, "buffer", None)
     return outlet.lost if isinstance(outlet, Outlet) else None

@@ -1,4 +1,4 @@
-"""The option --time-lag of ``snapshot``: add each partition's lag as time, and warn if it may be wrong."""
+"""The option ``--time-lag`` of ``snapshot``, which adds the timestamp of each partition's oldest unread record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def with_time_lag(reader: GroupReader, taken: SnapshotTable) -> SnapshotTable:
-    """Return the snapshot with the age of each partition's oldest unread record; warn on stderr if it may be wrong."""
+    """Return the snapshot with the timestamp of each partition's oldest unread record.
+
+    Warns on stderr if timestamps may be those of transaction markers, because a log could not be read.
+    """
     from migrate_groups.migration.reading.time_lag import with_time_lag as read_time_lag
 
     with shown_work(f"reading the oldest unread record of {counted(len(taken), 'partition')}", lambda: None):

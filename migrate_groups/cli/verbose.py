@@ -1,4 +1,4 @@
-"""Show logs on stderr, as ``--verbose`` asks for: each request to the cluster, and the logs of both clients."""
+"""The logs that ``--verbose`` shows on stderr: each request to the cluster, and the logs of both clients."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _KAFKA_PYTHON = logging.INFO
 def shown_logs(verbose: int) -> Iterator[None]:
     """Show logs on stderr during the block.
 
-    verbose: 0 shows nothing, 1 each request to the cluster, 2 or more also the logs of kafka-python and librdkafka. No
-    level shows a password, key or token.
+    verbose: 0 shows nothing. 1 shows each request to the cluster. 2 or more also shows the logs of kafka-python and
+    librdkafka. No level shows a password, key or token.
     """
     with ExitStack() as shown:
         if verbose:
@@ -47,7 +47,7 @@ def _shown(name: str, level: int, line: str) -> Iterator[None]:
 class _Stderr(logging.Handler):
     """Writes each log record as one line to `sys.stderr`.
 
-    It looks `sys.stderr` up for each record, because a progress bar replaces it for a while.
+    It uses the `sys.stderr` of the moment, because a progress bar replaces `sys.stderr` for a while.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

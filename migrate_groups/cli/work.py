@@ -1,4 +1,4 @@
-"""Show the progress of longer work on stderr: a bar on a terminal, elsewhere a line every ten seconds."""
+"""Show the progress of longer work on stderr, as a bar on a terminal and otherwise as a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDTH = 60
 class Work(NamedTuple):
     """The work that a command is doing, and its progress.
 
-    doing: the work as text. amounts: how much is done, and how much there is to do in all; None: not known.
+    doing: the work as text. amounts: how much is done, and how much there is to do in all; None: this is not known.
     """
 
     doing: str
@@ -35,20 +35,20 @@ class Work(NamedTuple):
 
     @property
     def how_far(self) -> str:
-        """The progress as text, such as ``3 of 12``; empty if it is not known, or if there is only one thing to do."""
+        """The progress as text, such as ``3 of 12``; empty if it is not known, or if the total is below 2."""
         return f"{self.amounts[0]:,} of {self.amounts[1]:,}" if self.amounts and self.amounts[1] > 1 else ""
 
 
 Look = Callable[[], Work | None]
-"""Returns the current work; None: there is nothing to show. It is called in another thread."""
+"""A function that returns the current work; None: there is nothing to show. It is called in another thread."""
 
 
 @contextmanager
 def shown_work(doing: str, done: Done) -> Iterator[None]:
-    """Show the progress of the block on stderr: a bar on a terminal, elsewhere a line every ten seconds.
+    """Show the progress of the block on stderr, as a bar on a terminal and otherwise as a line every ten seconds.
 
-    doing: the work as text. done: returns how much is done and how much there is to do in all; None: not known. It is
-    called in another thread.
+    Nothing is shown if the block is short. doing: the work as text. done: returns how much is done and how much there
+    is to do in all; None: this is not known. It is called in another thread.
     """
     with shown_looks(lambda: Work(doing, done())):
         yield
@@ -56,11 +56,11 @@ def shown_work(doing: str, done: Done) -> Iterator[None]:
 
 @contextmanager
 def shown_looks(look: Look) -> Iterator[None]:
-    """Show the work that ``look`` returns on stderr while the block runs; ``look`` is called again for each update.
+    """Show the progress of the block on stderr. ``look`` returns the current work, and is called for each update.
 
-    On a terminal a bar appears after two seconds, and disappears at the end. Elsewhere there is a line every ten
-    seconds. If blocks are nested, only the work of the innermost is shown. Nothing is printed after the end of the
-    block. If ``look`` still runs then, the block ends at most a second later.
+    On a terminal a bar appears after two seconds, and disappears at the end. Otherwise a line is printed every ten
+    seconds. If blocks are nested, only the work of the innermost block is shown. Nothing is printed after the end of
+    the block. If ``look`` is still running then, the end is delayed by at most one second.
     """
     display: _Display = _BarDisplay() if sys.stderr.isatty() else _Lines()
     over = threading.Event()
@@ -115,7 +115,7 @@ class _Lines:
             talk(f"{seconds:4.0f} s  {work.doing}{': ' if work.how_far else ''}{work.how_far}")
 
     def clear(self) -> None:
-        """Do nothing: lines stay."""
+        """Do nothing, because printed lines stay."""
 
 
 class _BarDisplay:

@@ -1,4 +1,4 @@
-"""The options of a write on the command line: apply and migrate share them."""
+"""The options of a write on the command line, which ``apply`` and ``migrate`` share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from migrate_groups.snapshots.times import parse_duration
 
 
 class GivenOptions(NamedTuple):
-    """The options of a write as given on the command line; None: not given, so that the default or the spec decides.
+    """The options of a write as given on the command line.
 
-    A command with a parameter of this type has its fields as options.
+    A command with a parameter of this type has one option for each field. None: the option was not given, so that the
+    value in the spec or the default is used.
     """
 
     on_existing: Annotated[
@@ -73,10 +74,10 @@ class GivenOptions(NamedTuple):
         typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
     ] = None
 
-    def changes(self) -> dict[str, Any]:
-        """Return the fields of `WriteOptions` that were given; durations in seconds.
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given on the command line, by the name of their field in `WriteOptions`.
 
-        Raises `UsageError` for a duration that is not valid.
+        Durations are in seconds. Raises `UsageError` if a duration is not valid.
         """
         given = {name: value for name, value in self._asdict().items() if value not in (None, False)}
         durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}

@@ -1,4 +1,4 @@
-"""What a command has written to the cluster so far; if the command fails, it prints this as its last line."""
+"""The text that says what a command has written to the cluster so far. A command that fails prints it last."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NOTHING = "nothing was written to the cluster"
 NOTHING_TO_UNDO = (
     "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
 )
-"""The last line of a hand-over that wrote nothing, in place of the commands that undo it."""
+"""The last line of a hand-over that wrote nothing. Other hand-overs end with the commands that undo them."""
 
 so_far: ContextVar[str] = ContextVar("so_far", default="")
-"""What was written to the cluster, and what to do, if the command ends now. `main` sets it to empty at its start.
+"""What to print if the command fails or is interrupted now: what was written to the cluster, and what to do.
 
-Empty until the user has agreed to a write; `NOTHING` and what the user may do until the write begins; then where to see
-what was written."""
+It is empty until the user has agreed to a write. From then until the write begins, it is `NOTHING` and what the user
+may do with the applications. After that, it says where to see what was written. `main` empties it at its start."""

@@ -1,4 +1,4 @@
-"""Recognise a file that was given where another kind of file is expected, and say what to do instead."""
+"""Recognise a file that a user passed where another kind of file is expected, and make the error that says so."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SNAPSHOT, SPEC, PLAN, RECEIPT = "a snapshot", "a split spec", "a plan", "a recei
 class _Kind(NamedTuple):
     """A kind of file that a user may pass by mistake.
 
-    sign: a regular expression. A file is of the first kind in `_KINDS` whose sign is found in the first `_BEGINNING`
-    bytes of the file. advice: what to do with such a file, for the error message.
+    sign: a regular expression. A file is of the first kind in `_KINDS` whose sign matches the first 4,096 bytes of the
+    file. advice: what to do with such a file, for the error message.
     """
 
     name: str
@@ -57,7 +57,7 @@ _RECEIPTS = {
 
 
 def beginning_of(path: Path) -> bytes:
-    """Return the first bytes of a file, by which `mistaken` recognises its kind; none if it can't be read."""
+    """Return the first 4,096 bytes of a file, by which `mistaken` recognises its kind; empty if it can't be read."""
     try:
         with path.open("rb") as file:
             return file.read(_BEGINNING)
@@ -66,10 +66,10 @@ def beginning_of(path: Path) -> bytes:
 
 
 def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
-    """Return the error for a file of another kind than ``expected``; None if its kind is expected or not known.
+    """Return the error for a file whose kind is not ``expected``; None if it is, or if the kind is not recognised.
 
-    data: the bytes of the file. name: its name, for the error. expected: the kind that the command takes, for instance
-    `RECEIPT`.
+    data: the bytes of the file. name: its name, for the error. expected: the kind of file that the command needs, for
+    instance `RECEIPT`.
     """
     beginning = bytes(data[:_BEGINNING])
     kind = next((each for each in _KINDS if re.search(each.sign, beginning)), None)
@@ -81,6 +81,6 @@ def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
 
 
 def _receipts_of(path: Path) -> str:
-    """Return the names of the receipts that `apply` has written beside a file, to be inserted into an advice."""
+    """Return text for an error: up to three receipts that `apply` wrote beside a file, or that there is none."""
     found = sorted(path.parent.glob(f"{glob.escape(path.name)}*.receipt.json"))
     return f", {' or '.join(map(str, found[:3]))}" if found else " (there is none beside it)"

@@ -1,4 +1,4 @@
-"""Lock a receipt, so that one run at a time uses it: from before the receipt is read until the run ends."""
+"""Lock a receipt, so that only one run at a time reads and writes it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from migrate_groups.errors import InvalidInput, Refused
 def locked(path: Path) -> Iterator[None]:
     """Lock a file against other runs while the block runs.
 
-    The lock is a file lock of the operating system on an empty dot file beside the locked file. It ends with the
-    process at the latest, also after a crash. The dot file stays, unless the locked file does not exist at the end.
+    The lock is a file lock of the operating system on an empty file ``.<name>.lock`` in the same folder. It ends with
+    the process at the latest, also after a crash. The empty file is removed only if the locked file does not exist
+    after the block.
 
-    Raises `Refused` if another run holds the lock, `InvalidInput` if the lock can't be made.
+    Raises `Refused` if another run holds the lock; `InvalidInput` if the lock can't be made.
     """
     place = path.with_name(f".{path.name}.lock")
     lock = FileLock(place, timeout=0)

@@ -21,8 +21,8 @@ def read_table(data: bytes, name: str) -> pa.Table:
 
     data: the bytes of the file. name: its name, for the error.
 
-    Arrow's threads are not used. With them the process sometimes aborts at its end, when all its work is done, and its
-    exit code is then wrong (docs/kafka-behaviour.md#other-libraries).
+    Arrow's threads are not used. With them the process sometimes aborts when it ends, and its exit code is then wrong
+    (docs/kafka-behaviour.md#other-libraries).
     """
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)

@@ -1,4 +1,4 @@
-"""Read a whole file, or find out whether a path names a file or a folder. Errors say in one line why this failed."""
+"""Read a whole file, or find out whether a path names a file or a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def similar_file(path: Path) -> str:
-    """Return a question about files of the same folder with a similar name; empty if there is none."""
+    """Return a question such as ``did you mean a.csv?`` about files in the same folder; empty if no name is similar."""
     try:
         return did_you_mean([path.name], [each.name for each in path.parent.iterdir()], 0.8)
     except (OSError, ValueError):
@@ -40,7 +40,8 @@ def status(path: Path, *, follow: bool = True) -> os.stat_result | None:
 
     follow: return the status of the file that a symbolic link points to, and not of the link itself.
 
-    Raises `InvalidInput` if the path can't be used: its name is too long, or this user may not search a folder of it.
+    Raises `InvalidInput` if the path can't be used, for instance because its name is too long, or because the user has
+    no permission to search one of its folders.
     """
     try:
         return path.stat(follow_symlinks=follow)

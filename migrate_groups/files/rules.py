@@ -1,4 +1,4 @@
-"""Validate the columns of a snapshot file, and cast text to their types. The rules are the same for CSV and Parquet."""
+"""Validate the columns of a snapshot file, CSV or Parquet, and cast the cells of a CSV file to their types."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 class Rule:
     """The values that a column may hold, and the type that its cells are cast to.
 
-    kind: the Arrow type of the column. in_range: returns whether a cell that matches `pattern` is also in the valid
-    range, which a regular expression can't check. least, most: the smallest and the largest valid value of a number or
-    a timestamp; None for other columns.
+    kind: the Arrow type of the column. in_range: returns whether the text of a cell that matches `pattern` is also in
+    the valid range, which a regular expression can't check. least, most: the smallest and the largest valid value of a
+    number or a timestamp; None for other columns.
     """
 
     column: Column
@@ -37,21 +37,21 @@ class Rule:
 
     @property
     def pattern(self) -> str:
-        """A regular expression for the whole cell; the empty pattern allows any text."""
+        """A regular expression that matches a whole valid cell; if it is empty, any text is valid."""
         return self.column.form.pattern
 
     @property
     def nullable(self) -> bool:
-        """Whether an empty cell means null. If false, an empty cell is an error, except where `keeps_empty` is true."""
+        """Whether an empty cell is null. If False, an empty cell is an error, unless `keeps_empty` is True."""
         return self.column.nullable
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether an empty cell is the empty text, and not null."""
+        """Whether an empty cell is a valid empty text, and not null."""
         return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
-        """Return why a cell is invalid, for a message that begins with the column's name; None if it is valid."""
+        """Return why a cell is invalid, for a message that begins with the column's name; None if the cell is valid."""
         if cell == "":
             return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
         if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
@@ -59,7 +59,7 @@ class Rule:
         return f"is {cell[:60]!r}; expected {self.expected}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """Return these text cells cast to the type of the column, or None if a cell is invalid."""
+        """Return text cells cast to the type of the column; None if any cell is invalid. Empty cells become null."""
         if self.keeps_empty:
             return cells
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
@@ -75,7 +75,7 @@ class Rule:
         return None if self.first_wrong(typed) is not None else typed
 
     def first_wrong(self, values: pa.ChunkedArray) -> int | None:
-        """Return the index of the first invalid value of a typed column, or None if all are valid."""
+        """Return the index of the first invalid value in a column of the right type; None if all values are valid."""
         wrong = [] if self.nullable else [pc.is_null(values)]
         if self.least is not None:
             bounds = [pa.scalar(bound, self.kind) for bound in (self.least, self.most)]
@@ -89,7 +89,7 @@ class Rule:
 
 
 def rule(column: Column) -> Rule:
-    """Return the rule for a column."""
+    """Return the rule for the values of a column of a snapshot file."""
     kind = SCHEMA.field(column.name).type if column.name in COLUMNS else OLDEST_UNCONSUMED.type
     if column.kind is Kind.TIMESTAMP:
         least, most = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Write files whole or not at all: to a temporary file beside the target, which is fsynced and renamed."""
+"""Write files whole or not at all. A temporary file beside the target is written, fsynced and renamed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from migrate_groups.files.read import is_folder, status
 def check_writable(target: Path, *, replace: bool) -> None:
     """Raise `InvalidInput` if `write_whole` could not write the target. Writes nothing.
 
-    A symbolic link is refused, also a link to a file, because the rename would replace the link and not the file.
+    replace: the target may exist. A symbolic link is refused, because the rename would replace the link and not the
+    file that it points to.
     """
     if is_folder(target):
         raise InvalidInput(f"{target} is a folder; name a file")
@@ -36,9 +37,10 @@ def check_writable(target: Path, *, replace: bool) -> None:
 
 
 def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: bool = False) -> None:
-    """Call ``write`` with a temporary file, and rename that to the target once it is complete.
+    """Write a file whole or not at all: call ``write`` with a temporary file, then rename this file to the target.
 
-    Raises `InvalidInput` if the target exists and ``replace`` is false, or if it can't be written.
+    Raises `InvalidInput` if the target exists and ``replace`` is false, or if it can't be written. An existing target
+    is then unchanged.
     """
     check_writable(target, replace=replace)
     there = status(target)
@@ -68,8 +70,8 @@ def remove(target: Path) -> None:
 def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
     """Yield the path of a new file and the open file. Remove the path at the end, unless it was renamed.
 
-    The file is in the target's folder, because a rename works only within one file system. It is locked while it is
-    written, because `_sweep` removes temporary files that are not locked.
+    The file is in the folder of the target, because a rename works only within one file system. It is locked while it
+    is written, because `_sweep` removes temporary files that are not locked.
     """
     while True:
         path = folder / f".migrate-groups-{secrets.token_hex(8)}.tmp"
@@ -85,7 +87,7 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the temporary files that killed runs left."""
+    """Remove from a folder the temporary files that killed runs left in it."""
     for path in folder.glob(".migrate-groups-*.tmp"):
         with suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while another process writes it

@@ -24,7 +24,10 @@ _STAY_KEYS = {"topics", "topics_regex"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitFile:
-    """The split of a source group by topic, and the options of the write; ``content`` is the bytes of the file."""
+    """The content of a spec file: the split of a source group by topic, and the options of the write.
+
+    content: the bytes of the file.
+    """
 
     content: bytes
     spec: SplitSpec
@@ -32,7 +35,10 @@ class SplitFile:
 
 
 def load(path: Path) -> SplitFile:
-    """Return the split and the options in a TOML file. Raises `InvalidInput`, which names the key that is wrong."""
+    """Return the split and the write options in a TOML file.
+
+    Raises `InvalidInput` if the file can't be read or is not a valid spec. The message names the wrong key.
+    """
     if path.suffix.lower() != ".toml" and status(path) is None:
         raise InvalidInput(
             f"{path} does not exist: name a split spec, a .toml file that says which topics go to which group"
@@ -51,9 +57,10 @@ def load(path: Path) -> SplitFile:
 
 
 def to_toml(spec: SplitSpec, heading: Sequence[str], notes: Mapping[str | None, Sequence[str]]) -> str:
-    """Return a split as the text of a spec file, with comments: `load` returns the same split.
+    """Return the text of a spec file with comments, from which `load` returns the same split.
 
-    heading: the comment above it. notes: the comment above each target group; None: above the topics that stay.
+    heading: the lines of the comment at the start. notes: by target group, the lines of the comment above it; the key
+    None has the comment above the topics that stay. A group without a key gets no comment.
     """
     parts = [_comment(heading)] if heading else []
     parts.append([f"source = {_quoted(spec.source)}", *(["fan_out = true"] if spec.fan_out else [])])
@@ -78,7 +85,7 @@ def _lists(patterns: Sequence[TopicPattern]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a TOML string. JSON's escapes are TOML's, except that JSON leaves DEL as it is."""
+    """Return a text as a TOML string. JSON has the same escapes, except that it does not escape the character DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
 
 

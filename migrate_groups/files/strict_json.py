@@ -1,8 +1,8 @@
-"""Encode and decode JSON documents strictly: each is typed, versioned, and holds a checksum of its content.
+"""Encode and decode JSON documents strictly. Each document is typed and versioned, and has a checksum of its content.
 
-The same document always has the same bytes. Each item of a list has its own line, so that a review shows which items
-changed. White space may differ when a document is read, because formatters and checkouts change it. Any other edit is
-refused.
+The same document always has the same bytes. Each item of a list is on one line, so that a review shows which items
+changed. Changed white space is accepted when a document is read, because formatters and checkouts change it. Any other
+edit is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Document(Strict, frozen=True, kw_only=True):
-    """A whole JSON file. ``checksum`` is the SHA-256 of the file as it is with an empty checksum."""
+    """A whole JSON file. ``checksum`` is the SHA-256 of the same file with an empty checksum."""
 
     schema: str
     schema_version: int
@@ -46,6 +46,8 @@ _CHECKSUM = b',\n "checksum": "%s"'
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
     """Return the document in ``data``, the bytes of the file ``name``.
+
+    kind: the class of the document. schema, version: the expected schema and schema version.
 
     Raises `InvalidInput` if the file is not JSON, has another schema or version, has an unknown or a missing field or a
     wrong type, or was edited.
@@ -74,9 +76,9 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
 
 
 def options(found: dict[str, Any], name: str) -> WriteOptions:
-    """Return the options of a write, from a plan or a receipt.
+    """Return the options of a write, as saved in a plan or a receipt.
 
-    found: the options as decoded from the JSON, by name. name: the name of the file, for the error.
+    found: the options as decoded from JSON, by option name. name: the name of the file, for the error.
 
     Raises `InvalidInput` if an option is unknown, missing or invalid.
     """
@@ -90,12 +92,12 @@ def options(found: dict[str, Any], name: str) -> WriteOptions:
 
 
 def encode(document: Document) -> bytes:
-    """Return the bytes of the file of a document, with the checksum filled in."""
+    """Return a document as the bytes of its file, with the checksum filled in."""
     return _sealed(document)[0]
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return the bytes of a document's file, and its checksum. The document comes with an empty checksum."""
+    """Return the bytes of a document's file, and the checksum in it. document: with an empty checksum."""
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:
@@ -106,7 +108,10 @@ def _sealed(document: Document) -> tuple[bytes, str]:
 
 
 def _refuse_twice(data: bytes, name: str) -> None:
-    """Raise `InvalidInput` if an object has a key twice: msgspec takes the last, a reviewer may read the first."""
+    """Raise `InvalidInput` if a JSON object has a key twice.
+
+    msgspec would use the last value, while a reviewer may have read the first.
+    """
 
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = [key for key, _ in pairs]

@@ -1,1 +1,1 @@
-"""Kafka's data as values, without input or output."""
+"""Kafka's groups, topics, partitions and offsets as values. Nothing here reads or writes."""

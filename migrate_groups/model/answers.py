@@ -10,8 +10,8 @@ from migrate_groups.model.partitions import PartitionValue
 class Answer(StrEnum):
     """Whether a broker has applied a request that alters or deletes a committed offset, or that deletes a group.
 
-    `WRITTEN`: the broker has applied it. `REFUSED`: it has not. `UNKNOWN`: the broker did not answer, or its error does
-    not tell.
+    `WRITTEN`: the broker has applied it. `REFUSED`: the broker has not applied it. `UNKNOWN`: the broker did not
+    answer, or returned an error that does not say whether the request was applied.
     """
 
     WRITTEN = "written"
@@ -20,9 +20,9 @@ class Answer(StrEnum):
 
 
 class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
-    """An `Answer` with its error: for one partition, or for the deletion of a group.
+    """The answer of a broker for one partition of a request, or for the deletion of a group.
 
-    error: Kafka's name of the error, or what else went wrong; empty if the answer is `WRITTEN`.
+    error: Kafka's name of the error, or a description of another failure; empty if the answer is `WRITTEN`.
     """
 
     answer: Answer

@@ -11,9 +11,10 @@ from datetime import datetime
 class Fence:
     """The log end offset of every partition of ``__consumer_offsets`` at a cut-over.
 
-    It is read after the source group has stopped, and before its final committed offsets are read. `audit` uses it to
-    tell commits before the cut-over from later ones. ends: log end offset by partition number; None: the partition had
-    no leader.
+    The log end offsets are read after the source group of the migration has stopped, and before its final committed
+    offsets are read. `audit` uses them to distinguish commits before the cut-over from later ones.
+
+    taken_at: when they were read. ends: log end offset by partition number; None: the partition had no leader.
     """
 
     cluster_id: str

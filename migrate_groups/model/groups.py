@@ -14,14 +14,15 @@ STATES = (
     *("Assigning", "CompletingRebalance", "Dead", "Empty"),
     *("NotReady", "PreparingRebalance", "Reconciling", "Stable"),
 )
-"""The states of groups of all types, in Kafka's own words (``org.apache.kafka.common.GroupState``)."""
+"""The states of groups of all types, named as in Kafka (``org.apache.kafka.common.GroupState``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """A group as ListGroups returns it, with state and types in Kafka's own words.
+    """A group as ListGroups returns it. State and types are named as in Kafka, such as ``Stable`` and ``consumer``.
 
-    If brokers return no type (before 4.0), it is ``classic``. If they return no state (before 2.6), it is ``Unknown``.
+    Brokers before 4.0 return no type: the group type is then ``classic``. Brokers before 2.6 return no state: the state
+    is then ``Unknown``.
     """
 
     group: str
@@ -31,7 +32,7 @@ class GroupListing:
 
     @property
     def description(self) -> GroupDescription:
-        """The group without its members and its assignor, which ListGroups does not return."""
+        """The listing as a description, without members and assignor, because ListGroups does not return them."""
         return GroupDescription(
             group=self.group, state=self.state, group_type=self.group_type, protocol_type=self.protocol_type
         )
@@ -41,10 +42,11 @@ class GroupListing:
 class Member:
     """A member of a group as its coordinator reports it.
 
-    group_instance_id: None if the member is not static. assignment: in a KIP-848 group also the partitions that the
-    member is yet to receive. subscription: the topics that it subscribes to by name; of a classic member empty while
-    the group rebalances. subscription_regex: the regular expression of a KIP-848 member, which the brokers match; else
-    empty (docs/kafka-behaviour.md#members-and-states).
+    group_instance_id: None if the member is not static. assignment: the assigned partitions; in a KIP-848 group they
+    include partitions that the member is yet to receive. subscription: the topics that the member subscribes to by
+    name. For a member of a classic group, it is empty while the group rebalances. subscription_regex: the regular
+    expression that a member of a KIP-848 group subscribes to, and that the brokers match. It is empty for any other
+    member (docs/kafka-behaviour.md#members-and-states).
     """
 
     member_id: str
@@ -57,17 +59,17 @@ class Member:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that this member is assigned, or subscribed to by name."""
+        """The topics of which this member is assigned partitions, and those that it subscribes to by name."""
         return self.subscription | {partition.topic for partition in self.assignment}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group as its coordinator reports it, in Kafka's own words (``Empty``, ``Stable``, ``Dead``, …).
+    """A group as its coordinator reports it. States and types are named as in Kafka, such as ``Empty`` and ``classic``.
 
-    A group that does not exist is ``Dead`` with an empty type. protocol_type: for instance ``consumer``; empty if a
-    classic group never had a member. assignor: the partition assignor of a Stable classic group; coordinators no longer
-    return it once the group is Empty (docs/kafka-behaviour.md#members-and-states).
+    A group that does not exist has the state ``Dead`` and an empty type. protocol_type: for instance ``consumer``;
+    empty if a classic group never had a member. assignor: the partition assignor of a classic group that is Stable;
+    otherwise empty, because coordinators return it for no other group (docs/kafka-behaviour.md#members-and-states).
     """
 
     group: str
@@ -84,16 +86,17 @@ class GroupDescription:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether the group's members start at its committed offsets; not Connect workers, and not a share group.
+        """Whether members of the group start at its committed offsets.
 
-        Such groups are classic, KIP-848 or Streams groups (KIP-1071).
+        True for a classic group of consumers, a KIP-848 group and a Streams group (KIP-1071). False for a share group
+        and for another classic group, such as the workers of Kafka Connect.
         """
         is_consumer = self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property
     def stopped(self) -> bool:
-        """Whether the group is Empty.
+        """Whether the group is Empty and has no members.
 
         This does not prove that its application has stopped: a consumer without membership (``assign()``) never shows
         as a member, and a member that exceeded ``max.poll.interval.ms`` joins again at its next poll.

@@ -14,7 +14,7 @@ class LogRecord(NamedTuple):
     """A record in the log of ``__consumer_offsets``.
 
     timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an
-    aborted transaction, which has no effect).
+    aborted transaction, which has no effect). key, value: None if the record has none; a tombstone has no value.
     """
 
     partition: int
@@ -26,10 +26,10 @@ class LogRecord(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """One of the pieces in which ``__consumer_offsets`` is read, one after the other.
+    """Some records of ``__consumer_offsets``, whose log is read piece by piece.
 
-    records: those of one partition are in the order of its log. positions: by partition number, the offset at which
-    the next piece starts.
+    records: the records of each partition are in the order of its log. positions: by partition number, the offset at
+    which the next piece starts.
     """
 
     records: list[LogRecord]
@@ -39,8 +39,9 @@ class LogPiece(NamedTuple):
 def log_partition(group: str, partitions: int) -> int:
     """Return the number of the partition of ``__consumer_offsets`` that holds a group's commits.
 
-    partitions: how many partitions the topic has. The result is ``Utils.abs(group.hashCode()) % partitions``, as in
-    Kafka. Java hashes UTF-16 code units. Kafka's ``Utils.abs`` of the smallest int is 0.
+    partitions: how many partitions ``__consumer_offsets`` has. The result is, as in Kafka,
+    ``Utils.abs(group.hashCode()) % partitions``. Java's ``hashCode`` reads UTF-16 code units. Kafka's ``Utils.abs``
+    returns 0 for the smallest int.
     """
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0

@@ -1,4 +1,4 @@
-"""Partitions, their committed offsets, and the range of their logs."""
+"""Partitions, their committed offsets, and their log start and log end offsets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The base class of values that exist once for every partition.
 
-    Creating one takes a seventh of the time of a dataclass. They contain no reference cycles, so that the garbage
-    collector can ignore them (docs/kafka-behaviour.md#other-libraries).
+    Creating an instance takes a seventh of the time of a dataclass. Instances contain no reference cycles, so the
+    garbage collector can ignore them (docs/kafka-behaviour.md#other-libraries).
     """
 
 
 class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
-    """A partition of a topic. It sorts by topic, then partition, and unpacks into both."""
+    """A partition of a topic. It sorts by topic, then by partition number, and unpacks into these two."""
 
     topic: str
     partition: int
@@ -33,9 +33,11 @@ class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
 class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
     """A group's committed offset for a partition: the offset of the next record to read, never negative.
 
-    leader_epoch: None if it was committed without one. If a group has no committed offset, None stands in place of this
-    object, and never the offset -1. kafka-python would write -1 without complaint, and the group would then apply
-    auto.offset.reset (docs/kafka-behaviour.md#kafka-python).
+    leader_epoch: None if the offset was committed without a leader epoch.
+
+    If a group has no committed offset, None is used in place of this object. A negative offset raises ``ValueError``,
+    because kafka-python would write -1 without an error, and the group would then apply auto.offset.reset
+    (docs/kafka-behaviour.md#kafka-python).
     """
 
     offset: int
@@ -48,7 +50,7 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
 
 
 class LeaderEpoch(PartitionValue, frozen=True, order=True):
-    """A partition and one of its leader epochs: a number that grows each time a leader is elected (KIP-101)."""
+    """A partition and one of its leader epochs. The epoch grows each time a leader is elected (KIP-101)."""
 
     partition: TopicPartition
     epoch: int

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class ResourceType(StrEnum):
-    """The type of a resource, in the words of Kafka's ACLs."""
+    """The type of a resource, named as in Kafka's ACLs."""
 
     GROUP = "Group"
     TOPIC = "Topic"
 
 
 class Resource(NamedTuple):
-    """A group or a topic that a principal needs permissions on."""
+    """A group or a topic, on which a principal has permissions."""
 
     type: ResourceType
     name: str
@@ -24,7 +24,7 @@ class Resource(NamedTuple):
 
 
 class Operation(StrEnum):
-    """An operation on a resource, in the words of Kafka's ACLs. Read and Delete imply Describe."""
+    """An operation on a resource, named as in Kafka's ACLs. Read and Delete imply Describe."""
 
     DELETE = "Delete"
     DESCRIBE = "Describe"

@@ -11,9 +11,9 @@ from migrate_groups.model.permissions import Operation
 class TopicDescription:
     """A topic as brokers describe it.
 
-    topic_id: changes if the topic is deleted and created again with the same name (KIP-516); None before Kafka 2.8.
-    partitions: their numbers. permitted: the operations that this principal may perform on the topic (KIP-430); None if
-    the brokers don't return them.
+    topic_id: a topic that is deleted and created again with the same name gets another id (KIP-516); None before Kafka
+    2.8. partitions: the numbers of its partitions. permitted: the operations that the client's principal may perform on
+    the topic (KIP-430); None if the brokers don't return them.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Name the groups that a snapshot's offsets are written to (``apply --to-group``)."""
+"""Set the target groups to which the offsets of a snapshot are to be written (``apply --to-group``)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
     """Return the snapshot's rows, each with the target group to which its offset is to be written.
 
     to_groups: all rows are returned once for each of these target groups; if empty, the rows keep their groups. With
-    ``to_groups``, a row keeps its source group. A row without a source group gets as such the group that it had before;
-    if it had no group either, its source group stays None. fan_out: allow several target groups, each of which then
-    processes every record. restore: allow that a group's own snapshot is written back to the group.
+    ``to_groups``, a row that has a source group keeps it. For any other row, its previous group becomes the source
+    group; if it had no group, the source group stays None. fan_out: allow several target groups, each of which then
+    processes every record. restore: allow rows that ``snapshot`` took from a group, so that they are written back.
 
-    Raises `UsageError` if rows have no group and ``to_groups`` is empty, if a name can't be a group's, if there are
-    several without ``fan_out``, if ``to_groups`` has the group of its own snapshot, or if both ``to_groups`` and
-    ``restore`` are given. Raises `InvalidInput` if the rows were taken at several times, or if they are a group's own
-    snapshot and neither of the two is given.
+    Raises `UsageError` if rows have no group and ``to_groups`` is empty; if a name in ``to_groups`` is empty or not
+    UTF-8; if it has several names without ``fan_out``; if it names the group from which ``snapshot`` took the rows; or
+    if ``to_groups`` and ``restore`` are both given. Raises `InvalidInput` if the rows were taken at several times, or
+    if ``snapshot`` took them from a group and neither ``to_groups`` nor ``restore`` is given.
     """
     snapshot.at_one_moment()
     check_target_groups(to_groups, fan_out=fan_out)
@@ -32,7 +32,7 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
     if restore:
         raise UsageError("--restore writes a snapshot back to its own group: drop --restore, or --to-group")
     table = snapshot.table
-    if back := {*to_groups} & {*_own(table)["group"].to_pylist()}:
+    if back := {*to_groups} & {*_rows_as_taken(table)["group"].to_pylist()}:
         raise UsageError(
             f"the file is a snapshot of {named('group', back)}: to write it back, pass --restore in place of --to-group"
         )
@@ -44,7 +44,7 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
 
 
 def check_target_groups(to_groups: Sequence[str], *, fan_out: bool) -> None:
-    """Raise `UsageError` if a name is empty or not UTF-8, or if there are several names without ``fan_out``."""
+    """Raise `UsageError` if a name is empty or not UTF-8, or if ``to_groups`` has several names without ``fan_out``."""
     if "" in to_groups:
         raise UsageError("--to-group is empty; name a group")
     if not all(map(is_unicode, to_groups)):
@@ -59,9 +59,9 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
     table = snapshot.table
     if table["group"].null_count:
         raise UsageError("the offsets in the file have no group yet: name the target group with --to-group")
-    own = _own(table)
-    if own.num_rows and not restore:
-        groups = named("group", set(own["group"].to_pylist()))
+    as_taken = _rows_as_taken(table)
+    if as_taken.num_rows and not restore:
+        groups = named("group", set(as_taken["group"].to_pylist()))
         raise InvalidInput(
             f"the file is a snapshot of {groups}: split it, name a new group with --to-group, or pass --restore to "
             "write it back"
@@ -69,8 +69,8 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
     return snapshot
 
 
-def _own(table: pa.Table) -> pa.Table:
-    """Return the rows that are a group's own snapshot, which no command has given to another group."""
+def _rows_as_taken(table: pa.Table) -> pa.Table:
+    """Return the rows that ``snapshot`` took from a group, and whose group no other command has replaced since."""
     # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
     # files for kafka-consumer-groups --from-file don't.
     return table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))

@@ -1,7 +1,8 @@
 """Decide the offset at which a replay begins in each partition, from the target of the rewind and the log.
 
-Pure: the caller passes in the log ranges and the records found by time. The resulting rows have no group and no source
-group, so that the group whose offsets the rewind starts from is neither checked nor written to.
+Nothing here reads from the cluster: the caller passes the log start and log end offsets, and the records found by time.
+The resulting rows have no group and no source group. So the group that the snapshot was taken from is neither checked
+nor written to.
 """
 
 from __future__ import annotations
@@ -32,14 +33,19 @@ from migrate_groups.text import counted, some
 
 
 class Note(StrEnum):
-    """Why the offset of a partition is not simply the requested one.
+    """Why a replay of a partition does not start exactly as requested.
 
-    For a `ToTime` only: empty: the log has no records; the log end offset is used. past end: no record is at or after
-    the time; the log end offset is used. skipped: no record is at or after the time; no offset is set. gone: the log no
-    longer goes back to the time, because records were deleted; the first remaining record is used.
+    If a time was requested (`ToTime`):
 
-    For other targets: clamped: the requested offset is outside the log; the nearest offset is used. no commit: the
-    target refers to the committed offset, and there is none; no offset is set.
+    - empty: the log has no records. The replay starts at the log end offset.
+    - past end: no record is at or after the time. The replay starts at the log end offset.
+    - skipped: no record is at or after the time. No offset is set.
+    - gone: the log starts after the time, because older records were deleted. The replay starts at the log start.
+
+    With any other target:
+
+    - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
+    - no commit: the target refers to the committed offset, and the snapshot has none. No offset is set.
     """
 
     EMPTY = "empty"
@@ -52,10 +58,11 @@ class Note(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewindDecision:
-    """The offset at which the replay of one partition begins; None: the new group's auto.offset.reset decides.
+    """The offset at which the replay of one partition begins.
 
-    row: the partition in the snapshot. bounds: its log start and log end offsets. note, detail: why the offset is not
-    simply the requested one, as a word and as a text; None and the empty text if the offset is the requested one.
+    row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if no offset is set, so
+    that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as requested; None
+    if it does. detail: the same as a text for the user; empty if it does.
     """
 
     row: Row
@@ -66,18 +73,21 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """The number of offsets up to the log end; records are fewer if the log has gaps or transaction markers."""
+        """The number of offsets from the start of the replay to the log end offset; 0 if no offset is set.
+
+        The number of records is lower if the log has gaps or transaction markers.
+        """
         return 0 if self.offset is None else self.bounds.end - self.offset
 
 
 def decide(
     row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> RewindDecision:
-    """Return the offset at which the replay of a partition begins.
+    """Return the offset at which the replay of a partition begins, with a note if it differs from the requested one.
 
     found: for a `ToTime`, the first record at or after its time; None if there is no such record. past_end: what to use
-    if there is no such record: no offset (``skip``), or the log end offset (``end`` and ``fail``). Other targets ignore
-    both.
+    if there is no such record: no offset (``skip``), or the log end offset (``end`` and ``fail``; `decide_all` raises
+    the error for ``fail``). Other targets ignore ``found`` and ``past_end``.
     """
     match target:
         case ToTime(moment=moment):
@@ -102,7 +112,8 @@ def decide(
 def rewound(decision: RewindDecision, target: RewindTo) -> Row:
     """Return the snapshot row with the decided offset, without a group and without a source group.
 
-    Leader epoch and metadata are kept only if the committed offset is unchanged, because they belong to that offset.
+    Leader epoch and metadata belong to the committed offset. They are kept only if the target is `ToCurrent` and the
+    offset is the committed one.
     """
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
     return structs.replace(
@@ -130,9 +141,12 @@ def decide_all(
 ) -> list[RewindDecision]:
     """Return, for the partition of every row, the offset at which its replay begins.
 
-    found: for a `ToTime`, each partition's first record at or after its time. Raises `Refused` if ``past_end`` is
-    ``fail`` and a partition has records, but none at or after the time; or if ``strict`` is true and an offset is
-    outside the log, the log no longer goes back to the time, or no offset is committed.
+    bounds: the log start and log end offset of each partition. found: for a `ToTime`, each partition's first record at
+    or after its time; None or no entry if there is no such record.
+
+    Raises `Refused` if ``past_end`` is ``fail`` and a partition has records, but no record at or after the time. With
+    ``strict``, raises `Refused` if a requested offset is outside the log, if the log starts after the time, or if the
+    target refers to the committed offset and a partition has none.
     """
     decisions = [
         decide(row, bounds[row.topic_partition], target, found.get(row.topic_partition), past_end) for row in rows

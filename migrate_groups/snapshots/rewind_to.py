@@ -19,29 +19,29 @@ class ToTime:
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """Rewind to the log start offset: the first record that is still in the log."""
+    """Rewind to the log start offset, which is the offset of the first record that is still in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToLatest:
-    """Set the log end offset, so that no record is replayed."""
+    """Start at the log end offset, so that no record is replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
-    """Keep the committed offset of the snapshot."""
+    """Start at the committed offset in the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """Set the committed offset of the snapshot plus ``offsets``, which may be negative."""
+    """Start at the committed offset in the snapshot plus ``offsets``. A negative number goes back."""
 
     offsets: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """Set ``offset`` in every partition."""
+    """Start at ``offset`` in every partition."""
 
     offset: int
 

@@ -50,7 +50,7 @@ class TopicPattern:
         return self.pattern if not self.is_regex and _NAME.fullmatch(self.pattern) else None
 
     def matching(self, topics: Collection[str]) -> list[str]:
-        """Return the topics whose whole name the pattern matches, sorted. A plain name is only looked up."""
+        """Return the topics whose whole name the pattern matches, sorted."""
         if self.name is not None:
             return [self.name] if self.name in topics else []
         if self.is_regex:
@@ -61,7 +61,8 @@ class TopicPattern:
     def would_match_as_regex(self, topics: Collection[str]) -> bool:
         """Return whether a glob with special characters would match one of the topics if it were a regular expression.
 
-        Then a regular expression may have been written where a glob is expected.
+        If so, the user may have written a regular expression where a glob is expected. False for a regular expression
+        and for a plain name.
         """
         if self.is_regex or self.name is not None:
             return False
@@ -92,7 +93,7 @@ class Selection:
     """The rows of a snapshot to keep: those with one of these topics, groups and partitions.
 
     An empty field restricts nothing. excluded_topics: rows of these topics are not kept. partitions: ranges of
-    partition numbers. Every group, topic pattern and range must match something.
+    partition numbers. `select` raises an error if a group, a topic pattern or a range matches no row.
     """
 
     topics: tuple[TopicPattern, ...] = ()
@@ -129,9 +130,9 @@ def select(snapshot: SnapshotTable, selection: Selection) -> SnapshotTable:
 def matching_topics(
     topics: Iterable[str], patterns: Iterable[TopicPattern], excluded: Iterable[TopicPattern] = ()
 ) -> set[str]:
-    """Return the topics that a pattern matches (all topics if there is no pattern) and that no exclusion matches.
+    """Return the topics that a pattern matches, without those that a pattern in ``excluded`` matches.
 
-    Raises `InvalidInput` naming each pattern that matches nothing.
+    If ``patterns`` is empty, all topics match. Raises `InvalidInput` naming each pattern that matches no topic.
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}
@@ -144,7 +145,10 @@ def matching_topics(
 
 
 def advice_for(useless: Iterable[TopicPattern], topics: Collection[str]) -> str:
-    """Return advice for an error: what the user may have meant by patterns that match no topic; empty if not known."""
+    """Return advice for an error message about patterns that match no topic: what the user may have meant.
+
+    useless: these patterns. topics: the topics that exist. The text is empty if there is no advice.
+    """
     useless = [*useless]
     regexes = [pattern.pattern for pattern in useless if pattern.would_match_as_regex(topics)]
     if regexes:
@@ -161,7 +165,10 @@ def _matching_partitions(present: set[int], spans: Iterable[range]) -> set[int]:
 
 
 def parse_partitions(text: str) -> range:
-    """Parse a partition number (``7``) or a range (``3-5``, both ends included). Raises `UsageError`."""
+    """Return the partition numbers of a text such as ``7`` or ``3-5`` (both ends included).
+
+    Raises `UsageError` for any other text.
+    """
     match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last or last > _MOST_PARTITIONS:

@@ -1,7 +1,7 @@
 """The snapshot: a table of groups' committed offsets at one moment, with log start and log end offsets.
 
-It has one row for every partition of every topic that a group has a commit, an assignment or a subscription for. It is
-columnar (pyarrow), because a snapshot may have a million rows.
+It has one row for every partition of every topic for which a group has a committed offset, an assignment or a
+subscription. It is a pyarrow table, because a snapshot may have a million rows.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascendi
 class Row(PartitionValue, frozen=True, kw_only=False):
     """One row of a snapshot. Its fields are the columns of `SCHEMA`, in the same order, and `OLDEST_UNCONSUMED`.
 
-    group: the group that has the offset or is to get it; None if it is not named yet. source_group: the group that
-    hands over the offset to ``group``; None if there is none. offset: the committed offset; None: no committed offset.
-    oldest_unconsumed_at: the timestamp of the partition's oldest unread record; None if no record is unread, no offset
-    is committed, or the time was not requested.
+    group: the group that has the offset or is to get it; None if no group is named yet. source_group: the group that
+    hands over the offset to ``group``; None if the offset was not taken from another group. offset: the committed
+    offset; None: no committed offset. oldest_unconsumed_at: the timestamp of the partition's oldest unread record; None
+    if no record is unread, no offset is committed, or the timestamp was not requested. Any other field is None if it is
+    not known.
     """
 
     cluster_id: str | None
@@ -69,26 +70,29 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The topic and the partition number as one value."""
+        """The topic and the partition number in one object."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def committed(self) -> CommittedOffset | None:
-        """The committed offset with leader epoch and metadata; None: no committed offset."""
+        """The committed offset with its leader epoch and metadata; None: no committed offset."""
         if self.offset is None:
             return None
         return CommittedOffset(offset=self.offset, leader_epoch=self.leader_epoch, metadata=self.metadata)
 
     @property
     def lag(self) -> int | None:
-        """The log end offset minus the committed offset; None if either is not known: no commit is not lag 0."""
+        """The log end offset minus the committed offset; None, and never 0, if either is not known."""
         if self.offset is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.offset
 
     @property
     def time_lag(self) -> timedelta | None:
-        """The age of the oldest unread record when the snapshot was taken; None where it is not known."""
+        """The age of the oldest unread record when the snapshot was taken.
+
+        None if ``oldest_unconsumed_at`` is None, for instance because no record is unread, or if ``taken_at`` is None.
+        """
         if self.oldest_unconsumed_at is None or self.taken_at is None:
             return None
         return max(timedelta(0), self.taken_at - self.oldest_unconsumed_at)
@@ -98,8 +102,8 @@ class Row(PartitionValue, frozen=True, kw_only=False):
 class SnapshotTable:
     """A table with the columns of `SCHEMA`, sorted by group, topic, partition and ``taken_at``.
 
-    It also has the column ``oldest_unconsumed_at`` if that was requested. A table with snapshots that were taken at
-    several times is a history.
+    It also has the column ``oldest_unconsumed_at`` if time lags were requested. The table may contain several snapshots
+    that were taken at different times; it is then called a history.
     """
 
     table: pa.Table
@@ -146,7 +150,7 @@ class SnapshotTable:
     __hash__ = None  # type: ignore[assignment]
 
     def groups(self) -> list[str | None]:
-        """Return the groups in the snapshot, sorted; last comes None, if rows have no group."""
+        """Return the groups in the snapshot, sorted. If rows have no group, the last element is None."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
     def topics(self) -> list[str]:
@@ -154,7 +158,7 @@ class SnapshotTable:
         return sorted(self._distinct("topic"))
 
     def keep(self, wanted: Mapping[str, Iterable[Any]]) -> SnapshotTable:
-        """Return the rows that have one of the wanted values in each of these columns. wanted: values by column."""
+        """Return the rows that have, in each column that ``wanted`` names, one of the values for this column."""
         table = self.table
         for column, values in wanted.items():
             table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
@@ -174,10 +178,10 @@ class SnapshotTable:
         return SnapshotTable.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return the rows with this group and source group instead of their own.
+        """Return the rows with their group and source group replaced by these. source_group: None: no source group.
 
-        source_group: None: no source group. All rows must be of one group and of one snapshot, because they are neither
-        sorted nor checked for duplicates again.
+        The caller must make sure that all rows are of one group and of one snapshot, because they are neither sorted
+        nor checked for duplicates again.
         """
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
@@ -188,15 +192,16 @@ class SnapshotTable:
     def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> SnapshotTable:
         """Return the snapshot with the column ``oldest_unconsumed_at`` added.
 
-        moments: for each row in order, the timestamp of the partition's oldest unread record; None: none, or not known.
+        moments: for each row in order, the timestamp of the partition's oldest unread record; None: no record is
+        unread, or the timestamp is not known.
         """
         return SnapshotTable(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
 
     def at_one_moment(self) -> SnapshotTable:
         """Return the snapshot unchanged, after a check that it has each partition of a group only once.
 
-        Raises `InvalidInput` if it does not. It is then a history, with rows from several times, and can't be written
-        to a group.
+        Raises `InvalidInput` if a partition of a group has several rows. The table is then a history, with snapshots
+        from several times, and can't be written to a group.
         """
         self._refuse_duplicates(
             ["group", "topic", "partition"],
@@ -209,7 +214,7 @@ class SnapshotTable:
         return values
 
     def _refuse_duplicates(self, keys: list[str], complaint: str) -> None:
-        if not self._neighbours_agree([name for name, _ in _ORDER if name in keys]):
+        if not self._has_equal_neighbours([name for name, _ in _ORDER if name in keys]):
             return
         counted = self.table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
         if counted.num_rows == self.table.num_rows:
@@ -223,7 +228,7 @@ class SnapshotTable:
         ]
         raise InvalidInput(complaint.format(some(names)))
 
-    def _neighbours_agree(self, names: list[str]) -> bool:
+    def _has_equal_neighbours(self, names: list[str]) -> bool:
         """Return whether any two adjacent rows are equal in these columns.
 
         If the rows are sorted by these columns and the result is False, no two rows are equal in them.
@@ -238,14 +243,20 @@ class SnapshotTable:
 
 
 def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return a column. If all values are the same, which is usual, only one is converted, because that is faster."""
+    """Return values as an Arrow array of the type ``kind``.
+
+    If all values are the same, which is usual, only one is converted, because that is faster.
+    """
     if column and column.count(column[0]) == len(column):
         return pa.repeat(pa.scalar(column[0], kind), len(column))
     return pa.array(column, kind)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values. Equal texts and timestamps become one object, because that is faster."""
+    """Return the values of a column as Python objects; None for null.
+
+    Equal texts and equal timestamps become one object, because that is faster.
+    """
     if not (pa.types.is_string(column.type) or pa.types.is_timestamp(column.type)):
         values: list[Any] = column.to_pylist()
         return values
@@ -254,10 +265,11 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return [different[index] for index in encoded.indices.fill_null(len(different) - 1).to_pylist()]
 
 
-def one_after_the_other(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
-    """Return all rows of these snapshots as one snapshot. Each of them must have the rows of one group only.
+def concatenate_by_group(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
+    """Return all rows of these snapshots, each of which has the rows of one group only, as one snapshot.
 
-    If all groups differ, the snapshots are put in order, which is faster than sorting and checking all rows again.
+    If all groups differ, the snapshots are put in order, which is faster than sorting all rows again. If two snapshots
+    have the same group, this does what `concatenate` does.
     """
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.snapshots.selection import TopicPattern, advice_for
-from migrate_groups.snapshots.snapshot import SnapshotTable, one_after_the_other
+from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate_by_group
 from migrate_groups.text import did_you_mean, is_unicode, named, some
 
 
@@ -24,9 +24,9 @@ class SplitTarget:
 class SplitSpec:
     """The content of a split file: the source group, and which target group takes over which of its topics.
 
-    stay: patterns of the topics that are left with the source group on purpose. fan_out: a topic may go to several
-    target groups, each of which then processes every record once. Raises `InvalidInput` for a name that is empty, not
-    UTF-8 or used twice, and for a split without target groups or a target group without topics.
+    stay: patterns of the topics that are left with the source group on purpose. fan_out: allow a topic to go to several
+    target groups, each of which then processes every record once. Raises `InvalidInput` if a group's name is empty, not
+    UTF-8 or used twice, if there is no target group, or if a target group has no topics.
     """
 
     source: str
@@ -62,7 +62,11 @@ class SplitSpec:
             raise InvalidInput(f"{named('target group', empty)} without topics: add topics, or remove the group")
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
-        """Return the split with other group names, for a rehearsal. Raises `InvalidInput` for an unknown group."""
+        """Return the split with other group names, for a rehearsal.
+
+        names: new names by old name; other groups keep their names. Raises `InvalidInput` if an old name is not a group
+        of the split, or if a new name is empty, not UTF-8 or used twice.
+        """
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
             known = [self.source, *(target.group for target in self.targets)]
@@ -74,10 +78,10 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Where each topic of the source group goes.
+    """The topics of a source group that go to each target group, and those that stay.
 
-    targets: topics by target group. stay: topics left with the source group. expansions: for each pattern, its target
-    group (None: ``stay``), the pattern, and the topics that it matched.
+    targets: topics by target group. stay: topics left with the source group. expansions: for each pattern of the split,
+    its target group (None for a pattern of topics that stay), the pattern, and the topics that it matched.
     """
 
     targets: Mapping[str, tuple[str, ...]]
@@ -86,10 +90,11 @@ class Coverage:
 
 
 def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
-    """Return which target group each topic goes to, or that it stays, after a check that no topic is forgotten.
+    """Return which target group each topic goes to, or that it stays.
 
-    Raises `InvalidInput` naming the topics that go nowhere or, without ``fan_out``, to several target groups, the
-    topics that go to a target group and stay, and each pattern that matches no topic.
+    topics: the topics of the source group. Raises `InvalidInput` if a topic neither goes to a target group nor stays,
+    if it does both, if it goes to several target groups without ``fan_out``, or if a pattern matches no topic. The
+    message names these topics or patterns.
     """
     present = {*topics}
     claims: list[tuple[str | None, tuple[TopicPattern, ...]]] = [
@@ -134,15 +139,15 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:
     """Return the source group's rows under their target groups, and which target group each topic goes to.
 
-    Each row gets ``source_group``. Rows of topics that stay, and rows of other groups, are left out. If no row has a
-    group yet (after a rewind), all rows are split, and get no source group.
+    In each row, ``group`` becomes the target group and ``source_group`` the source group. Rows of topics that stay, and
+    rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are split, and get no
+    source group.
 
-    Raises `InvalidInput` if a topic is taken by no target group, or by several without ``fan_out``, if a pattern
-    matches no topic, if the source group is not in the snapshot, or if the rows have been split before or were taken at
-    several times.
+    Raises the errors of `cover`. Raises `InvalidInput` if the source group is not in the snapshot, if its rows have
+    been split before, or if they were taken at several times.
     """
-    of_nobody = snapshot.groups() == [None]
-    source = (snapshot if of_nobody else snapshot.keep({"group": [spec.source]})).at_one_moment()
+    has_no_groups = snapshot.groups() == [None]
+    source = (snapshot if has_no_groups else snapshot.keep({"group": [spec.source]})).at_one_moment()
     if not len(source):
         present = [group for group in snapshot.groups() if group is not None]
         advice = did_you_mean([spec.source], present) or f"it has {some(present) or 'no group'}; correct the source"
@@ -152,6 +157,6 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
             f"the rows of {spec.source!r} have a source_group, so the file was split before: split the snapshot instead"
         )
     coverage = cover(spec, source.topics())
-    claimed = None if of_nobody else spec.source
+    claimed = None if has_no_groups else spec.source
     pieces = [source.keep({"topic": topics}).given_to(group, claimed) for group, topics in coverage.targets.items()]
-    return one_after_the_other(pieces), coverage
+    return concatenate_by_group(pieces), coverage

@@ -31,10 +31,10 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 
 
 def parse_duration(text: str, name: str) -> float:
-    """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``; ``name``: the option, for the error.
+    """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``. name: the option, for the error.
 
-    Raises `UsageError` if it is not a duration. That includes a number without a unit, which Kafka's own tools take as
-    milliseconds, and more than 24 days, because Kafka's protocol has 32 bits for milliseconds.
+    Raises `UsageError` if the text is not a duration, or is longer than 24 days, because Kafka's protocol has 32 bits
+    for milliseconds. A number without a unit is not a duration here; Kafka's own tools take it as milliseconds.
     """
     seconds = _seconds(text, name)
     if seconds > _LONGEST:
@@ -54,8 +54,8 @@ def _seconds(text: str, name: str) -> float:
 def parse_span(text: str, name: str) -> timedelta:
     """Return the time span of a text such as ``90m``, ``1h30m``, or ISO 8601's ``PT1H30M`` and ``P1D``.
 
-    name: the option, for the error. Raises `UsageError` if it is not a time span, or not a positive one. Kafka's own
-    tool takes a negative span for a time in the future, and goes to the log end
+    name: the option, for the error. Raises `UsageError` if the text is not a time span, or if the span is not positive.
+    Kafka's own tool takes a negative span for a time in the future, and goes to the log end
     (docs/kafka-behaviour.md#kafkas-own-tool).
     """
     length = text.removeprefix("-")
@@ -87,13 +87,13 @@ def parse_zone(name: str) -> zoneinfo.ZoneInfo:
 
 
 def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
-    """Return a time in milliseconds since 1970, given as RFC 3339 or as that number.
+    """Return a time in milliseconds since 1970, given as RFC 3339 or as a number of milliseconds since 1970.
 
     zone: the time zone of a time without a UTC offset; None: such a time is an error. name: the option, for the error.
     A fraction of a millisecond is rounded up, so that no record before the given time is replayed.
 
-    Raises `UsageError` if it is not a time, if it is after ``now`` or before 1970, if it looks like seconds, or if it
-    is a local time that a clock change repeats or skips.
+    Raises `UsageError` if the text is not a time, if the time is after ``now`` or before 1970, if the number looks like
+    seconds, or if a clock change repeats or skips the local time.
     """
     moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
     if text.isdecimal() and moment in _SECONDS:
@@ -119,14 +119,15 @@ def milliseconds_of(moment: datetime) -> int:
 
 
 def moment_of(milliseconds: int) -> datetime:
-    """Return the UTC time of milliseconds since 1970; a time after the year 9999 becomes its last millisecond."""
+    """Return the UTC time of milliseconds since 1970. A time after the year 9999 becomes the end of that year."""
     return _EPOCH + timedelta(milliseconds=min(milliseconds, _LAST_MILLISECOND))
 
 
 def rfc_3339(milliseconds: int, zone: tzinfo = UTC) -> str:
-    """Return milliseconds since 1970 as RFC 3339 in a time zone, with milliseconds if it is no whole second.
+    """Return milliseconds since 1970 as an RFC 3339 text in a time zone; a whole second has no fraction.
 
-    A time after the year 9999 is shown as its last millisecond: some producers write microseconds into timestamps.
+    A time after the year 9999 is shown as the last millisecond of that year, because some producers write microseconds
+    into timestamps.
     """
     moment = moment_of(milliseconds)
     if moment.year < 9999:
@@ -168,9 +169,9 @@ def _since_1970(moment: int, complaint: str) -> int:
 
 
 def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
-    """Return a local time with its time zone.
+    """Return a local time with its time zone. name: the option, for the error.
 
-    Raises `UsageError` if there is no zone, or if a clock change in the zone repeats or skips the time.
+    Raises `UsageError` if ``zone`` is None, or if a clock change in the zone repeats or skips the time.
     """
     text = local.isoformat()
     if zone is None:

@@ -100,7 +100,7 @@ def advise(
 
 
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
-    """Look at a group, and write the split that its applications suggest."""
+    """Write a split spec that gives each application of a group a new group. output: a file, or ``-`` for stdout."""
     check_stdout_is_free(output, output_format)
     from migrate_groups.files.safe_write import check_writable, write_whole
 
@@ -128,7 +128,11 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
 def _measure(
     connection: Connection, groups: list[str], log: Path, out: Path, since: str | None, output_format: str
 ) -> None:
-    """Copy the log, measure with Spark what sharing costs, and write tables and reports."""
+    """Copy the log of ``__consumer_offsets``, measure with Spark what it costs to share groups, and write the results.
+
+    groups: their names; empty: all groups. log: the folder for the copied log. out: the new folder for tables and
+    reports. since: a duration that ends now, from which records are measured; None: all records are measured.
+    """
     require_spark()
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.migration.advise.costs import judge_costs

@@ -92,7 +92,7 @@ def apply(
     plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
-    given = write_options.changes() | ({"restore": True} if restore else {})
+    given = write_options.given() | ({"restore": True} if restore else {})
     source = _source(file, group, to_group or [], given, fan_out=fan_out)
     path = receipt or source.receipt
     clock, person = SystemClock(), Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
@@ -150,10 +150,10 @@ def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) ->
 
 
 class _Source(NamedTuple):
-    """Where the offsets come from: a file or a group.
+    """The source of the offsets that `apply` writes: a file or a group.
 
-    read: returns what to write. receipt: the default path of the receipt; None if FILE is stdin, for which there is no
-    default. again: what to run to resume an unfinished write, for messages.
+    read: returns the offsets and the options of the write. receipt: the default path of the receipt; None if FILE is
+    stdin. again: what the user must run to resume an unfinished write, for messages.
     """
 
     read: Callable[[GroupReader, Clock], ApplyRequest]
@@ -164,10 +164,10 @@ class _Source(NamedTuple):
 def _source(
     file: Path | None, group: list[str] | None, to_group: list[str], given: Mapping[str, Any], *, fan_out: bool
 ) -> _Source:
-    """Return where the offsets come from: FILE or ``--group``. Raises `UsageError` if both or neither are given.
+    """Return the source of the offsets to write: FILE or ``--group``. Raises `UsageError` unless exactly one is given.
 
-    to_group: the target groups of all rows; if empty, each row names its own. given: the write options that were passed
-    on the command line, by name.
+    to_group: the target groups of all rows; if empty, each row's ``group`` is its target group. given: the write
+    options that were passed on the command line, by name. fan_out: allow several target groups.
     """
     if group:
         source = options.one_group(group)

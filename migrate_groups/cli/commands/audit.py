@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.audit_job import Audit
 
 Group = tuple[str, int, int]
-"""A consumer group, its partition of ``__consumer_offsets``, and the offset there from which its records are judged."""
+"""A consumer group, its partition of ``__consumer_offsets``, and the offset from which its records there are judged."""
 
 
 def audit(
@@ -91,11 +91,11 @@ def audit(
 
 
 def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
-    """Raise `Undetermined` if a run of this migration left no fence.
+    """Raise `Undetermined` if the fence of a run of this migration is missing.
 
-    A run's fence is the end of each partition of ``__consumer_offsets`` when the source group had stopped. If the fence
-    of an earlier run is missing, commits that this earlier run wrote may lie before the first fence that is there, and
-    records before that fence are not judged.
+    A fence is the log end offset of each partition of ``__consumer_offsets`` when a run found the source group stopped.
+    Records before the first fence are not judged. If the fence of an earlier run is missing, commits that the earlier
+    run wrote may be before the first fence.
     """
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
@@ -106,13 +106,13 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
 
 
 def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
-    """Return, for each group, its name, its partition of ``__consumer_offsets``, and an offset in that partition's log.
+    """Return each group with its partition of ``__consumer_offsets``, and the offset from which its records are judged.
 
-    The group's records from this offset on are judged. For a source group it is the end of the log when the last run
-    found the group stopped, because that run read its committed offsets again. For a target group it is the end of the
-    log at the first run, because each run may have written to the group.
+    For a source group it is the log end offset when the last run found the group stopped, because that run read its
+    committed offsets again. For a target group it is the log end offset at the first run, because each run may have
+    written to the group.
 
-    Raises `Undetermined` if a partition had no leader when its end was to be read.
+    Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -140,25 +140,28 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landing:
-    """Copy the records of these groups' partitions of ``__consumer_offsets`` into ``folder``; return what was copied.
+    """Copy the partitions of ``__consumer_offsets`` that hold these groups into ``folder``, and return what was copied.
 
-    Records that the folder has already are not copied again. Raises `UsageError` if the cluster's id is not
-    ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not have ``partitions`` partitions.
+    Records that the folder has already are not copied again. partitions: the number of partitions of
+    ``__consumer_offsets`` at the hand-over.
+
+    Raises `UsageError` if the cluster's id is not ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not
+    have ``partitions`` partitions; `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
 
-    starts = _fenced(groups)
+    starts = _first_offsets(groups)
     with _open_log(connection, cluster_id, partitions) as (reader, topic):
         log = CopiedLog.load_with_starts(folder, cluster_id, starts)
         with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
             return land(reader, topic, log, starts, progress)
 
 
-def _fenced(groups: list[Group]) -> dict[int, int]:
-    """Return the partitions of ``__consumer_offsets`` that hold these groups, each with the offset to read from.
+def _first_offsets(groups: list[Group]) -> dict[int, int]:
+    """Return, by partition number of ``__consumer_offsets``, the first offset to copy for these groups.
 
-    It is the lowest of the offsets from which its groups' records are judged.
+    If a partition holds several groups, it is the lowest of the offsets from which their records are judged.
     """
     starts: dict[int, int] = {}
     for _, number, fence in groups:
@@ -170,10 +173,10 @@ def _fenced(groups: list[Group]) -> dict[int, int]:
 def _open_log(
     connection: Connection, cluster_id: str, partitions: int
 ) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield readers of the cluster and of its offsets topic.
+    """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
 
-    Raises `UsageError` if the cluster has another id, `Undetermined` if the offsets topic no longer has this number of
-    partitions.
+    Raises `UsageError` if the cluster's id is not ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not
+    have ``partitions`` partitions.
     """
     with connection.open_offsets_topic() as (reader, topic):
         if reader.cluster_id() != cluster_id:
@@ -188,7 +191,7 @@ def _open_log(
 
 
 def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
-    """Start Spark, and judge the hand-over from the copied log."""
+    """Start Spark, judge the hand-over from the copied log of ``__consumer_offsets``, and return the verdicts."""
     with spark_here(landed.offsets) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import landed_log
@@ -201,10 +204,14 @@ def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     """Return one row for each partition of the hand-over, for the Spark job that judges it.
 
-    A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`: source group, target group, topic, partition; the
-    source group's committed offset at the hand-over, or, if it had none, the offset that the target group gets; the
-    target group's committed offset before the write; the target group's committed offset after the write; all offsets
-    that the runs of this migration wrote, or may have written. None in place of an offset: no committed offset.
+    A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`:
+
+    - source group, target group, topic and partition number
+    - the source group's committed offset at the hand-over or, if it had none, the offset that the target group gets
+    - the target group's committed offset before the write, and after it
+    - all offsets that the runs of this migration wrote or may have written
+
+    None in place of an offset means: no committed offset.
     """
     return [
         (

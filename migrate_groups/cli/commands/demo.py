@@ -66,7 +66,10 @@ def demo(
 
 
 def _empty_folder(folder: Path) -> None:
-    """Make a new folder; replace it if an earlier demo made it. Raises `UsageError` if any other folder is there."""
+    """Make a new folder. If an earlier demo made it, it is replaced.
+
+    Raises `UsageError` if another folder has this name, or if the folder can't be made.
+    """
     marker = folder / "made-by-migrate-groups-demo"
     if folder.exists() and not marker.exists():
         raise UsageError(f"{folder} exists and is not an earlier demo's; name another folder with --output")

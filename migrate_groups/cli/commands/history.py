@@ -26,10 +26,10 @@ _TABLE, _PAGE = "history.parquet", "history.html"
 
 
 class HistoryRequest(NamedTuple):
-    """The request for a history of lag and commits.
+    """The input of `history`.
 
-    groups: the consumer groups; empty: all. every: the time between two points of the history. log: the folder with the
-    copied log of ``__consumer_offsets``. out: the new folder for the table and the page.
+    groups: the consumer groups; empty: all groups. every: the time between two points of the history. log: the folder
+    for the copied log of ``__consumer_offsets``. out: the new folder for the table and the page.
     """
 
     groups: list[str]
@@ -84,7 +84,7 @@ def history(
 
 
 def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> History:
-    """Start Spark, write the table of the history, and return its summary."""
+    """Start Spark, write the table of the history to ``asked.out``, and return the history."""
     with (
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
         spark_here(landed.landing.offsets) as spark,
@@ -114,7 +114,10 @@ def _save_log_ends(
     landed: Landed,
     path: Path,
 ) -> None:
-    """Write the log end offset of each partition at each moment to ``path``, as Parquet."""
+    """Write the log end offset of each partition at each of these times to ``path``, as Parquet.
+
+    landed: has the current log end offsets.
+    """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends
     from migrate_groups.model.partitions import TopicPartition

@@ -118,7 +118,7 @@ def migrate(
     file = _renamed(split_toml.load(spec), rename)
     wanted = MigrateRequest(
         file=file,
-        options=replace(file.options, **write_options.changes()),
+        options=replace(file.options, **write_options.given()),
         run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
         wait=parse_duration(wait, "--wait"),
         hold=hold,

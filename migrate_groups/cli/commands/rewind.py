@@ -175,9 +175,10 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` unless exactly one source names the partitions: FILE, --group or, without both, --topic.
+    """Raise `UsageError` unless FILE, ``--group`` or, without both, ``--topic`` says which partitions to rewind.
 
-    The targets --shift-by and --to-current need committed offsets, which --topic alone does not have.
+    With ``--topic`` alone, also raises `UsageError` for ``--shift-by`` and ``--to-current``, because these targets need
+    committed offsets.
     """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
@@ -216,7 +217,10 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Print the time of a `ToTime` on stderr, in UTC and in ``zone``, if that is not None. Otherwise print nothing."""
+    """Print the time of a `ToTime` on stderr, in UTC and, unless ``zone`` is None, in this time zone.
+
+    Print nothing for any other target.
+    """
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")

@@ -89,9 +89,9 @@ def split(
 
 
 def _as_flags(reviewed: WriteOptions) -> str:
-    """Return a text that says which flags pass a split spec's write options to `apply`.
+    """Return a text that says which options of `apply` have the same effect as the write options of a split spec.
 
-    Options with their default values are left out, so the text is empty if all have them.
+    Options with their default values are left out. The text is empty if all options have their default values.
     """
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
@@ -112,9 +112,9 @@ def _spec(
 ) -> tuple[SplitSpec, WriteOptions]:
     """Return the split from ``--spec`` or ``--to``, and the write options of the spec; with ``--to`` the defaults.
 
-    groups: the groups of the file to split; None: the group of rows that have none. Raises `UsageError` if both or
-    neither of the options are given, if ``--stay`` is given with ``--spec``, if ``--to`` can't be parsed, or if
-    ``--to`` is given and the file has several groups.
+    path: the file of ``--spec``. groups: the groups in the snapshot to split; it contains None if rows have no group.
+    Raises `UsageError` if both or neither of ``--spec`` and ``--to`` are given, if ``--stay`` is given with ``--spec``,
+    if ``--to`` can't be parsed, or if ``--to`` is given and the snapshot has several groups.
     """
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -142,7 +142,7 @@ def _spec(
 
 
 def _patterns(texts: list[str]) -> tuple[TopicPattern, ...]:
-    """Return the patterns in these texts, each of which is one or more patterns separated by commas."""
+    """Return the topic patterns in these texts. Each text contains one or more patterns, separated by commas."""
     from migrate_groups.snapshots.selection import TopicPattern
 
     return tuple(TopicPattern(each.strip()) for text in texts for each in text.split(","))

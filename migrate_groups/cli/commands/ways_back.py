@@ -184,7 +184,8 @@ def delete_offsets(
 def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:
     """Show the plan of a deletion without a hand-over, and delete the offsets unless this is a dry run.
 
-    path: the file for the receipt. If an earlier run has deleted the offsets, only the receipt is shown.
+    path: the file for the receipt. If an earlier run has deleted the offsets, nothing is deleted and only the receipt
+    is shown. Raises `Refused` if a check refuses the deletion.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.migration.delete_offsets import delete_offsets as delete
@@ -221,7 +222,7 @@ def _go(
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
     receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
-    stop. Returns the receipt with the write added; None if nothing was written.
+    stop. Returns the receipt with the write added; None for a dry run, or if an earlier run has completed this.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

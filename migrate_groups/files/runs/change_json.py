@@ -19,9 +19,10 @@ Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class CommittedJson(Strict, frozen=True):
-    """A committed offset with its leader epoch and metadata. If a group has none, the file has null instead.
+    """A committed offset with its leader epoch and metadata.
 
-    leader_epoch: null if it is not known.
+    If a group has no committed offset, the file has null in place of this object. leader_epoch: null if the offset was
+    committed without a leader epoch.
     """
 
     offset: Int64
@@ -32,9 +33,9 @@ class CommittedJson(Strict, frozen=True):
 class ChangeJson(Strict, frozen=True):
     """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    null for an offset: no committed offset. action: what the change does; it is written for people who read the file,
-    and ignored when the file is loaded. source_group: the group that hands over; null if the offset is set without a
-    source group. source_committed: the source group's committed offset when it was read.
+    before, after: null means that the group has no committed offset. action: what the change does. It is written for
+    people who read the file, and ignored when the file is loaded. source_group: the group that hands over the offset;
+    null if no group does. source_committed: the source group's committed offset when it was read; null if it had none.
     """
 
     action: Action
@@ -52,7 +53,7 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Commit
 
 
 def cells(change: Change) -> _Cells:
-    """Return the values for the fields of a `ChangeJson` that holds this change, in the order of the fields.
+    """Return a change as the field values of a `ChangeJson`, in the order of its fields.
 
     Committed offsets are not converted, because msgspec encodes a `CommittedOffset` with the same fields as
     `CommittedJson`.
@@ -70,7 +71,7 @@ def cells(change: Change) -> _Cells:
 
 
 def value(found: ChangeJson) -> Change:
-    """Return the change that a `ChangeJson` holds."""
+    """Return the change in a `ChangeJson`."""
     return Change(
         source_group=found.source_group,
         group=found.group,
@@ -83,7 +84,7 @@ def value(found: ChangeJson) -> Change:
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:
-    """Return the committed offset that a `CommittedJson` holds, or None for null."""
+    """Return the committed offset in a `CommittedJson`; None for None, which is JSON's null: no committed offset."""
     if found is None:
         return None
     return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

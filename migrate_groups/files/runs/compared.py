@@ -25,11 +25,13 @@ _ROW_BYTES = {".parquet": 10, ".csv": 50}
 class Compared:
     """The paths of the snapshots that `reconcile` compares.
 
-    before: files, folders or globs with the committed offsets from before the migration. In a run directory, these are
-    the source group's offsets under the names of their target groups. after: files, folders or globs with the committed
-    offsets of the target groups from after the migration. planned: cluster id, target group, topic, partition and
-    offset for each partition for which the source group had no committed offset and the plan set one; empty without a
-    run directory.
+    before: files, folders or globs with the committed offsets from before the migration. For a run directory, it is the
+    snapshot that has the source group's offsets under the names of their target groups.
+
+    after: files, folders or globs with the committed offsets of the target groups from after the migration.
+
+    planned: the partitions for which the source group had no committed offset and the plan set one. Each tuple has
+    cluster id, target group, topic, partition number and offset. It is empty without a run directory.
     """
 
     before: Sequence[str]
@@ -38,9 +40,9 @@ class Compared:
 
     @property
     def rows(self) -> float:
-        """An estimate of the number of rows, usually too high; infinite for a folder, a glob or a remote file.
+        """An estimate of the number of rows in all files, usually too high; infinite for a folder, glob or remote file.
 
-        If it is low, the caller starts Spark with settings for a small job.
+        If the estimate is low, the caller starts Spark with settings for a small job.
         """
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
@@ -51,13 +53,14 @@ class Compared:
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
     """Return the snapshots to compare: those at the paths ``before`` and ``after``, or those of a run directory.
 
-    If ``before`` is one run directory, its snapshots are compared. Paths in ``after`` then replace its own snapshot of
-    the target groups. has_spec: whether the caller has a split spec, which can't be combined with a run directory.
+    If ``before`` is one run directory, its snapshots are compared. Paths in ``after`` then replace the directory's
+    snapshot of the target groups. has_spec: whether the caller has a split spec, which can't be combined with a run
+    directory.
 
-    Raises `UsageError` if BEFORE or AFTER is missing, or if a second BEFORE or a spec is given with a run directory;
-    `InvalidInput` if the run directory is damaged or has no snapshot of the target groups; `Undetermined` if its
-    receipt has an unfinished write; `Refused` if nothing was handed over, or if a partition was rolled back or handed
-    back.
+    Raises `UsageError` if ``before`` or ``after`` is missing, or if a run directory is combined with a second path in
+    ``before`` or with a spec. Raises `InvalidInput` if a file does not exist or is not a snapshot, or if the run
+    directory is damaged or has no snapshot of the target groups. Raises `Undetermined` if the run directory's receipt
+    has an unfinished write; `Refused` if its run handed nothing over, or if a partition was rolled back or handed back.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
@@ -76,9 +79,9 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
 
 
 def _check_files(paths: Iterable[str]) -> None:
-    """Raise `InvalidInput` if one of these is missing, or is a file of another kind than a snapshot.
+    """Raise `InvalidInput` if a path does not exist, or is a file of another kind than a snapshot.
 
-    Globs and remote files are left to Spark, which takes seconds to start.
+    Spark would find this out only after seconds. Globs and remote files are not checked.
     """
     for text in paths:
         if ":/" in text or {*text} & {*"*?[{"}:

@@ -1,8 +1,8 @@
 """Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for `audit` and `history`.
 
-Each copy adds files. The metadata of a file says which offsets of each partition have been copied so far, from the
-first to the last. It is in the same file as the records, so that the two can't disagree. If a copy is interrupted, the
-next one continues after the last file.
+Each copy adds files. The metadata of a file contains, for each partition, the offsets from which and up to which the
+log has been copied so far. These are in the same file as the records, so that both are always written together. If a
+copy is interrupted, the next one continues after the last file.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class CopiedLog:
 
     @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
-        """Return what has been copied to a folder, with partitions added that are still to be copied. Copies nothing.
+        """Return what has been copied to a folder, with partitions added that are still to be copied.
 
-        starts: by partition number, the first offset to copy. Makes the folder if it does not exist.
+        starts: by partition number, the first offset to copy. The folder is made if it does not exist.
 
-        Raises `InvalidInput` if a partition has been copied from another start offset or from another cluster, if a
-        Parquet file in the folder is not part of a copied log, or if the folder can't be used.
+        Raises `InvalidInput` if a partition has been copied from another start offset or from another cluster. Also
+        raises it if a Parquet file in the folder is not part of a copied log, or if the folder can't be used.
         """
         found = CopiedLog.load(folder, cluster_id)
         for number, start in starts.items():
@@ -66,7 +66,7 @@ class CopiedLog:
 
     @staticmethod
     def load(folder: Path, cluster_id: str) -> CopiedLog:
-        """Return what has been copied to a folder. Makes the folder if it does not exist; nothing is copied then.
+        """Return what has been copied to a folder. The folder is made, without files, if it does not exist.
 
         Raises `InvalidInput` if a Parquet file in the folder can't be read or is not part of a copied log, if it was
         copied from another cluster, or if the folder can't be used.
@@ -84,16 +84,18 @@ class CopiedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
-        """Return the log with these partitions of ``__consumer_offsets`` added, of which nothing is copied yet.
+        """Return the log with more partitions of ``__consumer_offsets`` that are still to be copied.
 
-        starts: by partition number, the first offset to copy. A partition that the log has already is left as it is.
+        starts: by partition number, the first offset to copy. A partition that the log has already is not changed.
         """
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> CopiedLog:
         """Write records to one more file, and return the log with that file.
 
-        rows: tuples with the columns of `SCHEMA`. ends: by partition number, the first offset that is not copied yet.
+        rows: the records, as tuples with the columns of `SCHEMA`. ends: by partition number, the first offset that is
+        not copied yet once the file is written.
+
         Raises `InvalidInput` if the file can't be written.
         """
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)

@@ -1,7 +1,8 @@
-"""Load and save ``fence.parquet``, from which `audit` learns where to begin to read ``__consumer_offsets``.
+"""Load and save ``fence.parquet``, the offsets from which `audit` reads ``__consumer_offsets``.
 
-A fence is the log end offset of each partition of ``__consumer_offsets``, read just before the final committed offsets
-of the source group. The file has one row for each run of `migrate` and partition, the latest run last.
+A fence is the log end offset of each partition of ``__consumer_offsets``. A run of `migrate` reads it just before the
+final committed offsets of the source group. For each run, the file has one row for each partition. The latest run is
+last.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, one for each run, the earliest first; an empty list if there is no file.
+    """Return the fences in a file, one for each run, the earliest first; an empty list if the file does not exist.
 
     Raises `InvalidInput` if the file is damaged or has other columns.
     """

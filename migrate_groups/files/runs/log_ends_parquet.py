@@ -25,7 +25,10 @@ _ROWS = 100_000
 
 
 def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
-    """Write rows of `SCHEMA` to a file, 100,000 at a time, so that memory does not grow with their number."""
+    """Write rows to a Parquet file, 100,000 at a time, so that memory does not grow with their number.
+
+    rows: topic, partition number, time, and the log end offset at this time; None: it is not known.
+    """
     with pq.ParquetWriter(path, SCHEMA, write_page_checksum=True) as writer:
         for piece in _pieces(iter(rows)):
             columns = zip(*piece, strict=True)

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A saved plan, and the snapshot rows that it was made from; in each row ``group`` is the target group."""
+    """A saved plan, and the snapshot rows that it was made from. In each row, ``group`` is the target group."""
 
     plan: Plan
     rows: SnapshotTable
@@ -40,7 +40,7 @@ class CheckJson(strict_json.Strict, frozen=True):
 
 
 def _row_type() -> type[msgspec.Struct]:
-    """Return the type of a row in a plan file: an object with the columns of a snapshot; ``group`` is never null."""
+    """Return the type of a row in a plan file. It has the columns of a snapshot, and its ``group`` is never null."""
     kinds: dict[Kind, Any] = {
         Kind.NAME: Name,
         Kind.TOPIC: Topic,
@@ -62,8 +62,8 @@ RowJson = _row_type()
 class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     """A plan: the change of each partition, the verdict of every check, and the snapshot rows that it was made from.
 
-    intent: the hash of what a reviewer approves: cluster, groups, partitions and options. content: the hash of the same
-    and of the offsets. verdict: the worst verdict of all checks. rows: ``group`` of each is the target group.
+    intent: the hash of cluster, groups, partitions and options, which a reviewer approves. content: the hash of the
+    same and of the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target group.
     """
 
     cluster_id: str
@@ -79,7 +79,7 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
     """Return the bytes of the plan's file.
 
-    rows: the snapshot rows that the plan was made from; ``group`` of each is the target group.
+    rows: the snapshot rows that the plan was made from. In each row, ``group`` is the target group.
     """
     return strict_json.encode(
         PlanJson(

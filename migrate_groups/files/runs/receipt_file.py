@@ -18,8 +18,8 @@ from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 class ReceiptFile:
     """The receipt of a run, and the file that holds it.
 
-    A receipt is a list of executions; each is one write to the cluster. The current command adds one or resumes the
-    last one. path: the file; None: the receipt is not saved. receipt: the executions so far.
+    A receipt is a list of executions; each execution is one write to the cluster. The current command adds an execution
+    or resumes the last one. path: the file; None: the receipt is not saved. receipt: the executions so far.
     """
 
     def __init__(self, path: Path | None, receipt: Receipt = NOTHING_WRITTEN) -> None:
@@ -31,12 +31,12 @@ class ReceiptFile:
 
     @property
     def failure(self) -> str:
-        """A message that a file could not be saved after the write had begun, and why; empty if all were saved."""
+        """Why a file of the run could not be saved after the write had begun, as a message; empty if all were saved."""
         return self._unsaved or self._other_unsaved
 
     @property
     def told_by(self) -> str:
-        """A sentence for the user, should the command be interrupted: which file lists what was written.
+        """A sentence to show to the user if the command is interrupted: it names the file that lists what was written.
 
         If a file could not be saved, it is the message of `failure` instead.
         """
@@ -45,9 +45,9 @@ class ReceiptFile:
     def record(self, execution: Execution) -> None:
         """Save the receipt with the current state of an execution. The file is replaced atomically and fsynced.
 
-        Does nothing if the execution is as in the last call, or if there is no file. Raises `InvalidInput` only if the
-        first save fails, which comes before any offset is sent. A later error is not raised but put into `failure`,
-        because a write that has begun must be finished.
+        Does nothing if the execution has not changed since the last call, or if ``path`` is None. The first call comes
+        before any offset is sent: if it can't save the file, it raises `InvalidInput`. A later error is not raised but
+        put into `failure`, because a write that has begun must be finished.
         """
         if execution == self._recorded or self.path is None:
             return
@@ -64,21 +64,21 @@ class ReceiptFile:
         self.receipt, self._recorded = receipt, execution
 
     def note_unsaved_file(self, error: InvalidInput) -> None:
-        """Put into `failure` that another file than the receipt could not be saved after the write, and why.
+        """Put the reason into `failure` if a file other than the receipt could not be saved after the write.
 
-        No error is raised, because the offsets are written. The command that reads `failure` ends with an error.
+        The error is not raised here, because the offsets are written. The command fails at its end, with `failure`.
         """
         self._other_unsaved = f"not all files of the run could be saved: {error}"
 
 
 @contextmanager
 def open_receipt(path: Path, *, read_only: bool = False, must_exist: bool = False) -> Iterator[ReceiptFile]:
-    """Yield the receipt in a file; it has no executions if the file does not exist.
+    """Yield the receipt in a file. If the file does not exist, the receipt has no executions.
 
-    Unless ``read_only``, the file is locked against other commands before it is read and until the block ends.
+    Unless ``read_only`` is set, the file is locked against other commands before it is read and until the block ends.
 
-    Raises `InvalidInput` if the file is damaged or can't be written, or if ``must_exist`` is set and there is no
-    file; `Refused` if another run holds the lock.
+    Raises `InvalidInput` if the file is damaged, if it can't be written and ``read_only`` is not set, or if it does not
+    exist and ``must_exist`` is set. Raises `Refused` if another run holds the lock.
     """
     if not read_only:
         check_writable(path, replace=True)

@@ -1,4 +1,4 @@
-"""Receipts as JSON. A receipt is the record of a run, which rollback, hand-back, delete-offsets and re-runs read."""
+"""Receipts as JSON. A receipt records all writes of a run; rollback, hand-back, delete-offsets and re-runs read it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ SCHEMA_VERSION = 3
 
 
 class ExecutionJson(strict_json.Strict, frozen=True):
-    """One write to the cluster. Its entries, one for each partition, name it by ``number``.
+    """One write to the cluster. The entries of its partitions refer to it by ``number``.
 
-    number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of its
-    plan, without and with the offsets. topic_ids: by topic, as far as known. moved: messages about groups that still
-    consumed what they must no longer consume. remarks: other messages.
+    number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of the
+    plan that was written, without and with the offsets. topic_ids: topic ids by topic name, as far as brokers return
+    them. moved: messages about groups that still consumed partitions which they must no longer consume. remarks: other
+    messages.
     """
 
     number: Int32
@@ -46,9 +47,10 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 class EntryJson(ChangeJson, frozen=True):
     """The change of a group's committed offset for one partition, and its outcome.
 
-    null for an offset: no committed offset. attempts: how often the change was sent. error: why the change failed, or
-    empty. own: offsets that interrupted earlier runs of this migration wrote, or may have written; and ``after``, if
-    this offset was refused but may have been in place. execution: the number of the entry's execution.
+    before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
+    why the change failed; empty if it did not. own: offsets that earlier, interrupted runs of this migration wrote or
+    may have written. If ``after`` was refused but may have been in place, it is in ``own`` too. execution: the number
+    of the execution that the entry belongs to.
     """
 
     outcome: Outcome

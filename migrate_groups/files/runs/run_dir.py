@@ -23,17 +23,21 @@ from migrate_groups.text import some
 class RunDir:
     """The directory with the files of a run.
 
-    ``baseline.parquet`` (a snapshot of the source group, kept while the run waits for it to stop), ``spec.toml``,
-    ``before.parquet`` (a snapshot of the source group after it stopped), ``split.parquet`` (the same rows under their
-    target groups), ``fence.parquet`` (the log end offsets of ``__consumer_offsets`` just before ``before.parquet``),
-    ``plan.json``, ``offsets.csv`` (for ``kafka-consumer-groups``), ``receipt.json``, and ``after.parquet`` (a snapshot
-    of the target groups, if all offsets were written and read back).
+    - ``baseline.parquet``: a snapshot of the source group, kept while the run waits for the group to stop
+    - ``spec.toml``: the split spec
+    - ``before.parquet``: a snapshot of the source group after it stopped
+    - ``split.parquet``: the same rows under their target groups
+    - ``fence.parquet``: the log end offsets of ``__consumer_offsets`` just before ``before.parquet``
+    - ``plan.json``: the plan that was written
+    - ``offsets.csv``: the written offsets for ``kafka-consumer-groups``
+    - ``receipt.json``: the outcome of every write
+    - ``after.parquet``: a snapshot of the target groups, if all offsets were written and read back
     """
 
     folder: Path
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInput` if this user may not search the folder, because no file in it can be read then."""
+        """Raise `InvalidInput` if the user may not search the folder, because then no file in it can be read."""
         status(self.receipt)
 
     @staticmethod
@@ -55,8 +59,8 @@ class RunDir:
     def baseline(self) -> Path:
         """The path of a snapshot of the source group that is kept while the run waits for the group to stop.
 
-        It is first taken before the group has stopped. It is replaced each time that the stopped group is read during
-        the wait and has committed offsets.
+        The first snapshot is taken before the group has stopped. It is replaced each time that the run reads the
+        stopped group and finds committed offsets.
         """
         return self.folder / "baseline.parquet"
 
@@ -92,7 +96,7 @@ class RunDir:
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Make the folder, if it does not exist; after the block, remove it again if nothing was saved in it.
+        """Make the folder if it does not exist. After the block, remove a folder that was made here and is still empty.
 
         Raises the errors of `make`.
         """
@@ -106,10 +110,10 @@ class RunDir:
                     self.folder.rmdir()  # fails if there is a file in it
 
     def make(self) -> None:
-        """Make the folder, if it does not exist.
+        """Make the folder if it does not exist, and check that `save` may write its files there.
 
-        Raises `InvalidInput` if the folder can't be made, if it has files that `save` would replace and that no earlier
-        run wrote, or if `save` can't replace a file of an earlier run.
+        Raises `InvalidInput` if the folder can't be made, if `save` would replace a file that no earlier run wrote, or
+        if it can't replace a file of an earlier run.
         """
         self._check_kept()
         try:
@@ -123,8 +127,8 @@ class RunDir:
         """Save the files of a finished write: spec, snapshots, plan and ``offsets.csv``.
 
         spec: the bytes of the split spec as they were loaded, because the file may have been edited since. before: the
-        snapshot of the source group. rows: its rows under their target groups. after: the snapshot of the target
-        groups; None removes the ``after.parquet`` of an earlier run.
+        snapshot of the source group. rows: the same rows under their target groups. after: the snapshot of the target
+        groups; None: there is none, and the ``after.parquet`` of an earlier run is removed.
 
         Raises `InvalidInput` if a file can't be written.
         """
@@ -142,15 +146,15 @@ class RunDir:
             tables.save(after, self.after, replace=True)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
-        """Save snapshot rows of the source group as ``baseline.parquet``, in place of earlier ones.
+        """Save snapshot rows of the source group as ``baseline.parquet``, which is replaced if it exists.
 
-        If the source group's offsets expire while the run waits, only this file still has them. Raises `InvalidInput`
-        if the file can't be written.
+        If the committed offsets of the source group expire while the run waits, only this file still has them. Raises
+        `InvalidInput` if the file can't be written.
         """
         tables.save(SnapshotTable.of_rows(rows), self.baseline, replace=True)
 
     def load_baseline(self, group: str) -> SnapshotTable | None:
-        """Return the snapshot in ``baseline.parquet``; None if there is no file, or if it is of another group.
+        """Return the snapshot in ``baseline.parquet``; None if the file does not exist or is not of the source group.
 
         group: the source group. Raises `InvalidInput` if the file is damaged.
         """
@@ -161,8 +165,8 @@ class RunDir:
         """Save the fence of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
         fence: None if these log end offsets are not known. The file is then written without any fence, because `audit`
-        can't prove the hand-over without the fence of this run. resumed: keep the fences of the earlier runs that this
-        run resumes, and append this one. Raises `InvalidInput` if the file is damaged or can't be written.
+        can't prove the hand-over without the fence of this run. resumed: whether this run resumes earlier runs, whose
+        fences are kept in the file before this fence. Raises `InvalidInput` if the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, fence] if fence else [], self.fence)
@@ -184,7 +188,7 @@ class RunDir:
 
 
 def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
-    """Return the bytes of ``offsets.csv``, or None if ``kafka-consumer-groups`` can't read a group's name from it."""
+    """Return the bytes of ``offsets.csv``; None if ``kafka-consumer-groups`` could not read a group's name in it."""
     try:
         return reset_csv.to_bytes(rows)[0]
     except InvalidInput:
@@ -192,7 +196,7 @@ def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
 
 
 def receipt_in(path: Path) -> Path:
-    """Return the path of a receipt, given the receipt or its run directory.
+    """Return the path of a receipt. path: the receipt, or the run directory that contains it.
 
     The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance if its name is too long.
     """

@@ -21,11 +21,11 @@ _EXTENSIONS = (".csv", ".parquet")
 
 
 def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
-    """Return the snapshot in a file, or in ``stream`` if that is given: CSV with a header, Parquet, or a reset file.
+    """Return the snapshot in a file, or in ``stream`` if that is given.
 
-    A reset file is the CSV of ``kafka-consumer-groups``, without a header. The extension decides whether a file is
-    Parquet, the first bytes decide whether a stream is. Raises `InvalidInput` if the file can't be read, or if the
-    content is not a valid snapshot.
+    The content may be Parquet, CSV with a header, or a reset file: the CSV of ``kafka-consumer-groups``, without a
+    header. A file is Parquet if its extension is ``.parquet``; a stream is Parquet if its first bytes say so. Raises
+    `InvalidInput` if the file can't be read, or if the content is not a valid snapshot.
     """
     name = "standard input" if stream else str(path)
     if not stream and path.suffix.lower() not in _EXTENSIONS and status(path) is None:
@@ -63,7 +63,7 @@ def save(snapshot: SnapshotTable, path: Path, *, replace: bool = False) -> None:
 
 
 def to_csv(snapshot: SnapshotTable) -> bytes:
-    """Return the bytes of the snapshot as a CSV file, to be written to a pipe."""
+    """Return the snapshot as the bytes of a CSV file with a header."""
     buffer = io.BytesIO()
     snapshot_csv.write(snapshot, buffer)
     return buffer.getvalue()

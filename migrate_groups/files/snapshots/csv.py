@@ -23,9 +23,10 @@ def is_header(cells: list[str]) -> bool:
 
 
 def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
-    """Return the snapshot in a CSV file. Raises `InvalidInput`, which names line, column and expected value.
+    """Return the snapshot in a CSV file.
 
-    name: the file's name, for errors. header: the column names in its first line.
+    data: the bytes of the file. name: its name, for errors. header: the column names in its first line. Raises
+    `InvalidInput` if a cell is invalid or the columns are wrong. The message names line, column and expected value.
     """
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
     table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)
@@ -42,8 +43,8 @@ def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
 def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
     """Write the snapshot as CSV with a header.
 
-    Times are RFC 3339 with ``Z``. In text cells, NULs are escaped, and cells that a spreadsheet would read as a formula
-    get an apostrophe before them.
+    Times are RFC 3339 with ``Z``. In text cells, NULs are escaped. A text cell that a spreadsheet would run as a
+    formula gets an apostrophe before it.
     """
     table = snapshot.table
     for index, field in enumerate(table.schema):

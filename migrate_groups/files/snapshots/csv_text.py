@@ -4,9 +4,9 @@ pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` a
 (docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with Python's `csv`, so that
 the error names the line, the column and the expected value.
 
-In a file with a header a NUL is *escaped* as ``\u0000``. A cell that a spreadsheet would read as a formula is *guarded*
-by an apostrophe before it. A cell that looks escaped or guarded already is escaped or guarded again, so that reading is
-the exact inverse of writing.
+In a file with a header, a NUL is written as the escape ``\u0000``, and a cell that a spreadsheet would run as a formula
+gets an apostrophe before it. A cell that contains such an escape or apostrophe already gets another one, so that
+reading restores the exact text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _LARGEST_CELL = 16 * 1024 * 1024
 
 
 def first_row(data: bytes, name: str) -> list[str]:
-    """Return the cells of the first row. Raises `InvalidInput` if the data is not a complete CSV file."""
+    """Return the cells of the first row of a CSV file. Raises `InvalidInput` if the file is not complete or not CSV.
+
+    data: the bytes of the file. name: its name, for errors.
+    """
     if not data:
         raise InvalidInput(f"{name} is empty")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -51,12 +54,13 @@ def first_row(data: bytes, name: str) -> list[str]:
 def read_columns(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool
 ) -> pa.Table:
-    """Return the typed columns of a CSV file.
+    """Return the columns of a CSV file, with their cells cast to the types of the columns.
 
-    name: the file's name, for errors. columns: the rule for each column. present: the names of the file's columns, in
-    their order. has_header: whether the first line is a header; only then are escaped NULs and guarded formulas undone.
+    data: the bytes of the file. name: its name, for errors. columns: by column name, the rule for its values. present:
+    the names of the file's columns, in their order. has_header: whether the first line is a header. Only such a file
+    contains escapes of NULs and apostrophes before formulas, which are then removed.
 
-    Raises `InvalidInput`, which names the line, the column and the expected value.
+    Raises `InvalidInput` if a line or a cell is invalid. The message names the line, the column and the expected value.
     """
     try:
         raw = pa_csv.read_csv(
@@ -94,7 +98,7 @@ def read_columns(
 def guarded(table: pa.Table) -> pa.Table:
     """Return the table with its text cells made safe for a CSV file with a header.
 
-    NULs are escaped. A cell that a spreadsheet would read as a formula gets an apostrophe before it.
+    NULs are escaped. A cell that a spreadsheet would run as a formula gets an apostrophe before it.
     """
     for index, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
@@ -111,7 +115,7 @@ def guarded(table: pa.Table) -> pa.Table:
 
 
 def write_rows(table: pa.Table, file: BinaryIO) -> None:
-    """Write the rows without a header. Text cells are quoted only if a cell of the table needs quotes."""
+    """Write the rows of a table as CSV, without a header. If any text cell needs quotes, all text cells are quoted."""
     special = any(
         pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py()
         for column in table.columns
@@ -125,7 +129,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 def _explain(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
-    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` if each line and cell is valid."""
+    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` as text if all are valid."""
     for index, (line, cells) in enumerate(_scan(data, name)):
         if has_header and index == 0:
             continue
@@ -141,7 +145,7 @@ def _explain(
 
 
 def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each row with the number of its first line. Raises `InvalidInput` if the data is not CSV."""
+    """Yield, for each row, the number of its first line and its cells. Raises `InvalidInput` if the data is not CSV."""
     try:
         decoded = data.decode("utf-8")
     except UnicodeDecodeError as error:

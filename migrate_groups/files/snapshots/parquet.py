@@ -13,7 +13,11 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 
 
 def read(data: bytes, name: str) -> SnapshotTable:
-    """Return the snapshot in a Parquet file. Raises `InvalidInput`, which names the column and the expected value."""
+    """Return the snapshot in a Parquet file.
+
+    data: the bytes of the file. name: its name, for errors. Raises `InvalidInput` if the file is damaged or a value is
+    invalid. The message names the column and the expected value.
+    """
     table = read_table(data, name)
     check_names(table.column_names, COLUMNS, name)
     schema = SCHEMA.append(OLDEST_UNCONSUMED) if OLDEST_UNCONSUMED.name in table.column_names else SCHEMA
@@ -26,7 +30,7 @@ def read(data: bytes, name: str) -> SnapshotTable:
 
 
 def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
-    """Write the snapshot with page checksums."""
+    """Write the snapshot as Parquet, with a checksum for each page."""
     write_table(snapshot.table, file)
 
 

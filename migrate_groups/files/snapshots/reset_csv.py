@@ -1,7 +1,7 @@
 """Reset files: the CSV of ``kafka-consumer-groups --reset-offsets --from-file``, without a header.
 
 The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool
-reads a truncated row as offset 0, and of two rows for a partition it uses the last
+reads a truncated row as offset 0, and if a partition has two rows it uses the last one
 (docs/kafka-behaviour.md#kafkas-own-tool). Both are errors here.
 """
 
@@ -25,9 +25,11 @@ _COLUMNS = tuple(_RULES)
 
 
 def read(data: bytes, name: str, columns: int) -> SnapshotTable:
-    """Return the offsets in a reset file as a snapshot; ``columns`` is the number of columns in the file's first row.
+    """Return the offsets in a reset file as a snapshot.
 
-    The rows have no source group, cluster id or time. Raises `InvalidInput` if the file is not a valid reset file.
+    data: the bytes of the file. name: its name, for errors. columns: the number of columns in its first row. The rows
+    have no source group, cluster id or time; with three columns they have no group either. Raises `InvalidInput` if the
+    file is not a valid reset file.
     """
     if columns not in (3, 4):
         raise InvalidInput(
@@ -49,11 +51,13 @@ def read(data: bytes, name: str, columns: int) -> SnapshotTable:
 
 
 def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
-    """Return the bytes of the reset file, and the number of partitions left out because they have no committed offset.
+    """Return a snapshot as the bytes of a reset file, and the number of partitions that are left out of it.
 
-    The file has four columns if the snapshot has several groups, otherwise three. Raises `InvalidInput` if only some
-    rows have a group, if a partition of a group has rows of several times, or if there are several groups and a group's
-    name has a line feed or a NUL.
+    Partitions without a committed offset are left out. The file has four columns if the snapshot has several groups,
+    otherwise three.
+
+    Raises `InvalidInput` if only some rows have a group, or if a partition of a group has rows from several times. With
+    several groups, also raises `InvalidInput` if the name of a group has a line feed or a NUL.
     """
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()
