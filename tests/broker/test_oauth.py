@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -166,9 +167,7 @@ def test_confluents_extensions_go_to_both_clients(secured: Secured):
 def test_long_wait_outlives_its_tokens(secured: Secured, topic, monkeypatch):
     """Tokens of five seconds: each is renewed before it expires, and both clients go on, as in a --wait of hours."""
     monkeypatch.setattr(secured.server, "lifetime", 5)
-    text = properties_text(**assertion(secured, "JwtBearerJwtRetriever"))
-    security = understand(parse_properties(text, "test")).security
-    config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
+    config = config_of(secured, assertion(secured, "JwtBearerJwtRetriever"))
     before = len(secured.server.requests)
     with closing(KafkaPythonReader(config)) as reader, closing(SecondClient(config)) as second:
         while len(secured.server.requests) < before + 3:
@@ -176,6 +175,22 @@ def test_long_wait_outlives_its_tokens(secured: Secured, topic, monkeypatch):
         wanted = TopicPartition(topic, 0)
         assert second.committed("no-such-group", [wanted]) == {wanted: None}
     assert len(secured.server.requests) < before + 6
+
+
+def config_of(secured: Secured, properties: dict[str, str]) -> ClientConfig:
+    security = understand(parse_properties(properties_text(**properties), "test")).security
+    return ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
+
+
+def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, topic):
+    """With a token, the constructor of a client sleeps for one second or more, unless something ends its sleep."""
+    wanted, seconds = TopicPartition(topic, 0), [1.0]
+    with closing(SecondClient(config_of(secured, token_file(secured)))) as second:
+        while min(seconds) >= 1.0 and len(seconds) < 9:  # this machine may be busy, but hardly eight times in turn
+            before = time.monotonic()
+            assert second.committed("no-such-group", [wanted]) == {wanted: None}
+            seconds.append(time.monotonic() - before)
+    assert min(seconds) < 1.0
 
 
 def test_a_token_is_kept_while_the_server_is_down_and_it_is_valid(secured: Secured, monkeypatch):
