@@ -122,6 +122,8 @@ def _with_token(config: dict[str, Any]) -> dict[str, Any]:
     if "oauth_cb" not in config:
         return config
     constructing, token = threading.get_ident(), tuple(config["oauth_cb"])
+    if token[1] <= time.time():  # librdkafka would refuse it, and the constructor would wait for another one for 10 s
+        raise RuntimeError("the token expired before it was used: run the command again")
 
     def oauth_cb(_: str) -> tuple[Any, ...]:
         time.sleep(_ASLEEP_SECONDS)  # the constructor runs on until it sleeps, and does not say when

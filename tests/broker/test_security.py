@@ -29,15 +29,6 @@ TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--guard", "0s", "--yes")
 
 
-@pytest.fixture(scope="module")
-def topic(secured: Secured):
-    """A topic of ten records on the secured broker."""
-    with broker_world(secured.sandbox.bootstrap_servers) as world:
-        name = world.create_topic()
-        world.produce(name, 0, 10)
-        yield name
-
-
 @pytest.fixture
 def client_properties(here):
     """Write the properties file, and return its path."""
@@ -54,13 +45,13 @@ def client_properties(here):
     "mode", [pytest.param(mode, marks=NEEDS_TOOL) if mode == "SASL_SSL OAUTHBEARER" else mode for mode in MODES]
 )
 def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
-    secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
+    secured, here, secured_topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
     """kafka-python writes, confluent-kafka reads back, and Kafka's tool with the same file sees the same offset."""
     caplog.set_level("DEBUG")
     listener, properties = secured.modes()[mode]
     file, address = client_properties(properties), secured.address(listener)
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     group = f"group of {mode}"
     code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW),
@@ -73,7 +64,7 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     described = secured.sandbox.run_tool(
         TOOL, "--describe", "--group", group, "--command-config", str(file), bootstrap_server=address
     )
-    assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    assert re.search(rf" {secured_topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
     hidden = set(SECRETS.values())
     written = [path.read_text() for path in here.folder.iterdir() if path != file]
     all_that_was_said = "".join([out, err, caplog.text, *capfd.readouterr(), *written])
@@ -81,25 +72,25 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_log_of_verbose_has_a_secret(secured, here, topic, client_properties, mode):
-    """``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded."""
+def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, mode):
+    """`list`, `snapshot` and `migrate` work with each login and both clients, and their logs show no secret.
+
+    ``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded.
+    """
     listener, properties = secured.modes()[mode]
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
-    group = f"verbose {mode}"
-    done = here(
-        *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW, "-vv"),
-        *("--bootstrap-server", secured.address(listener), "--command-config", client_properties(properties)),
-    )
-    assert re.search(rf"^  0\.\d{{3}} s  OffsetCommit {group}: 1 partition to broker \d$", done.stderr, re.M)
-    assert f" s  OffsetFetch {group}: 1 partition from the second client" in done.stderr
-    assert re.search(r"^  kafka-python: .*Connected$", done.stderr, re.M)
-    assert re.search(r"^  librdkafka: .*Connected", done.stderr, re.M)
+    file = client_properties(properties)
+    said = hand_over.run("-vv", "--bootstrap-server", secured.address(listener), "--command-config", file)
+    group = hand_over.target
+    assert re.search(rf"^  \d\.\d{{3}} s  OffsetCommit {group}: 1 partition to broker \d$", said, re.M)
+    assert f" s  OffsetFetch {group}: 1 partition from the second client" in said
+    assert re.search(r"^  kafka-python: .*Connected$", said, re.M)
+    assert re.search(r"^  librdkafka: .*Connected", said, re.M)
     encoded = {base64.b64encode(secret.encode()).decode() for secret in SECRETS.values()}
     keys = {line for line in secured.pem("client.pem").split("-----")[2].split() if line}
     token = {"eyJ"}  # a JSON Web Token begins with it
     unescaped = {"w#o:r"}  # the part of alice's password that no escape changes
     secrets = {*SECRETS.values(), *encoded, *keys, *token, *unescaped, "PRIVATE KEY", "jaas"}
-    assert not [secret for secret in secrets if secret in done.stdout + done.stderr]
+    assert not [secret for secret in secrets if secret in said]
 
 
 def test_no_secret_is_in_the_process_list(secured, monkeypatch):
@@ -117,10 +108,10 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
 
-def test_a_killed_command_leaves_no_secret_behind(secured, cli, topic):
+def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
     """A command that is killed in its first handshake leaves no temporary file, and showed no secret anywhere."""
     (cli.folder / "client.properties").write_text(properties_text(**secured.modes()["mutual TLS, JKS"][1]))
-    (cli.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (cli.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     cli.environment["TMPDIR"] = str(cli.folder / "temporary")
     (cli.folder / "temporary").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -147,14 +138,14 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, topic):
 
 
 @pytest.mark.parametrize("given", ["file", "inline"])
-def test_both_clients_read_an_encrypted_key(secured, here, topic, client_properties, given):
+def test_both_clients_read_an_encrypted_key(secured, here, secured_topic, client_properties, given):
     """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 does not."""
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
     key = inline if given == "inline" else {"ssl_keystore_location": str(secured.folder / "locked.pem")}
     file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", f"locked {given}", "--second-client", "required", *NOW),
         *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
@@ -281,12 +272,12 @@ def test_hung_servers_leave_time_for_the_others(secured, here, hung):
     assert (code, "does not exist" in err) == (3, True), err
 
 
-def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, topic, client_properties):
+def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, secured_topic, client_properties):
     """A user whose name contains a comma and an equals sign logs in with both clients."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = "a=b,c"
         world.create_scram_user(name, "scram,=hidden")
-        world.commit("g-scram", TopicPartition(topic, 0), 1)
+        world.commit("g-scram", TopicPartition(secured_topic, 0), 1)
     login = secured.login("SCRAM-SHA-256", "scram,=hidden", name)
     file = client_properties({"security_protocol": "SASL_PLAINTEXT"} | login)
     _, _, err = here.outcome(
