@@ -7,6 +7,7 @@ import re
 import socket
 import threading
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,7 @@ from tests.support.cli import running
 from tests.support.hand_over import HandOver
 from tests.support.secured import ALLOWED_URLS, MODULES, SECRETS, Secured, jaas, properties_text
 from tests.support.token_server import AUDIENCE, metadata_server
-from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
+from tests.support.versions import NEEDS_CLIENT_ASSERTION, NEEDS_SCRAM, NEEDS_TOOL
 
 pytestmark = NEEDS_SCRAM
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -88,8 +89,7 @@ WAYS = {
     "token file": token_file,
     "librdkafka": of_librdkafka,
 }
-# Kafka's tool 4.1 knows no client assertion (KIP-1258 is of 4.3), and not librdkafka's properties.
-OF_THE_TOOL = ("jwt-bearer", "token file")
+OF_THE_TOOL = (pytest.param("client assertion", marks=NEEDS_CLIENT_ASSERTION), "jwt-bearer", "token file")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -123,7 +123,8 @@ def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Sec
 @NEEDS_TOOL
 @pytest.mark.parametrize("way", OF_THE_TOOL)
 def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_topic, way, monkeypatch):
-    """Kafka's own tool logs in with the file that both clients log in with."""
+    """Kafka's own tool logs in with the file that both clients log in with, and sends an equal token request."""
+    before = len(secured.server.requests)
     file = tmp_path / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
     with broker_world(secured.sandbox.bootstrap_servers) as world:
@@ -135,6 +136,18 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
     arguments = ("--describe", "--group", f"tool {way}", "--command-config", str(file))
     described = secured.sandbox.run_tool(TOOL, *arguments, bootstrap_server=address)
     assert re.search(rf" {secured_topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    if way != "token file":
+        login(WAYS[way](secured)).token()
+        of_java, ours = map(content_of, secured.server.requests[before:])
+        assert ours == of_java
+
+
+def content_of(form: dict[str, str]) -> dict[str, object]:
+    """Return a token request with the content of its assertion, in which an identifier is only a name, and no time."""
+    (name,) = {"assertion", "client_assertion"} & form.keys()
+    header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
+    times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
+    return form | {name: [header, claims | times | {"iat": "now", "jti": "an identifier"}, claims.keys()]}
 
 
 def login(properties: dict[str, str]) -> OAuth:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
+import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,8 +21,9 @@ from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import broker_world
-from tests.support.processes import children_of
+from tests.support.broker_world import broker_world, until
+from tests.support.hand_over import HandOver
+from tests.support.processes import children_of, gone
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
 
@@ -135,6 +139,80 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
     assert not [path for path in left if path.parent.name == "temporary"]
     shown += b"".join(path.read_bytes() for path in left)
     assert not [secret for secret in (*SECRETS.values(), "PRIVATE KEY") if secret.encode() in shown]
+
+
+def all_secrets(cli, secured: Secured) -> None:
+    """Give a command secrets of every kind: those of stores in a file, that of the OAuth client in the environment."""
+    stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
+    (cli.folder / "client.properties").write_text(properties_text(**stores))
+    cli.environment |= {
+        "MIGRATE_GROUPS_PROPERTIES": properties_text(**secured.login("OAUTHBEARER")),
+        "MIGRATE_GROUPS_BOOTSTRAP_SERVER": secured.address("SASL_SSL"),
+        "MIGRATE_GROUPS_COMMAND_CONFIG": "client.properties",
+        "TMPDIR": str(cli.folder / "temporary"),
+    }
+    (cli.folder / "temporary").mkdir()
+
+
+def written_by(cli) -> bytes:
+    """Return the content of all files in the command's folder, but that of its properties."""
+    assert not [*(cli.folder / "temporary").iterdir()]
+    files = [path for path in cli.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
+    return b"".join(path.read_bytes() for path in files)
+
+
+def assert_no_secret(shown: bytes) -> None:
+    hidden = [*SECRETS.values(), "PRIVATE KEY", "eyJhbGci"]
+    assert not [secret for secret in hidden if secret.encode() in shown]
+
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        signal.SIGTERM,
+        *(pytest.param(each, marks=LONG) for each in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL)),
+    ],
+)
+def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end):
+    """`migrate` waits for the stop, and a signal ends it: its processes, logs and files have no secret.
+
+    MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the user put it, but not in that of the
+    second client's process.
+    """
+    all_secrets(cli, secured)
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        hand_over = HandOver(cli, world, secured_topic)
+        member = world.join(hand_over.source, secured_topic)
+        process = cli.cold.start("migrate", "split.toml", "--yes", "--wait", "5m", "-vv", "--plan-out", "plan.json")
+        said: list[str] = []
+        reading = threading.Thread(target=lambda: said.extend(process.communicate()))
+        reading.start()
+        until(lambda: (cli.folder / "plan.json").exists() and children_of(process.pid))
+        children = children_of(process.pid)
+        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        for child, name in itertools.product(children, ("cmdline", "environ")):
+            shown += Path(f"/proc/{child}/{name}").read_bytes()
+        process.send_signal(end)
+        reading.join(60)
+        until(lambda: all(map(gone, children)))
+        world.leave(member)
+    assert process.returncode == (-end if end == signal.SIGKILL else 130)
+    assert b"second_client_process" in shown
+    assert end == signal.SIGKILL or "kafka-python" in said[1]  # with -vv; a kill loses what is in the buffer of stderr
+    assert_no_secret(shown + written_by(cli) + "".join(said).encode())
+
+
+def test_a_traceback_has_no_secret(secured, cli):
+    """A bug ends a command with a traceback: it has no secret, also not as the value of a variable."""
+    all_secrets(cli, secured)
+    bug = "import migrate_groups.kafka.connection as c, migrate_groups.cli.app as a; c.tenacity = None; a.main()"
+    cli.program = ("-c", bug)
+    done = cli("list", "-vv", code=1)
+    assert "Traceback" in done.stderr
+    assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())
 
 
 @pytest.mark.parametrize("given", ["file", "inline"])
