@@ -20,10 +20,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from tests.support.broker_world import broker_world, wait_for_coordinators
+from tests.support.login_check import LISTENER, LoginCheck, login_check
 
 REALM, SERVICE, CLIENT = "TEST.EXAMPLE", "kafka/127.0.0.1", "ops"
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
@@ -73,63 +72,40 @@ def kdc(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    """Run `list`, `snapshot`, `apply` and `describe` with each kind of ticket, and print what they say."""
+    """Hand a group over with each kind of ticket, and be refused with a keytab of another principal."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with kdc(folder) as environment:
             os.environ["JDK_JAVA_OPTIONS"] = f"-Djava.security.krb5.conf={folder}/krb5.conf"
-            os.environ["KRB5_CONFIG"] = str(folder / "krb5.conf")
-            prefix = "listener.name.sasl_plaintext"
             keytab = f'useKeyTab=true storeKey=true keyTab="{folder}/kafka.keytab" principal="{SERVICE}@{REALM}"'
             settings = {
                 "sasl.enabled.mechanisms": "GSSAPI",
-                f"{prefix}.sasl.kerberos.service.name": "kafka",
-                f"{prefix}.gssapi.sasl.jaas.config": f"{MODULE} required {keytab};",
+                f"{LISTENER}.sasl.kerberos.service.name": "kafka",
+                f"{LISTENER}.gssapi.sasl.jaas.config": f"{MODULE} required {keytab};",
             }
             java = find_java(os.environ)
-            listeners = {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
-            jars = fetch_jars(java=java, cache=user_cache())
-            with start_sandbox(jars, java=java, settings=settings, listeners=listeners) as sandbox:
-                check(folder, sandbox.bootstrap_servers, sandbox.node.listeners["SASL_PLAINTEXT"], environment)
+            with login_check(fetch_jars(java=java, cache=user_cache()), java, settings, folder) as on:
+                check(on, folder, environment)
 
 
-def check(folder: Path, plain: str, address: str, environment: dict[str, str]) -> None:
-    """Run the commands on the broker's listener for Kerberos."""
-    wait_for_coordinators(plain)
-    with broker_world(plain) as world:
-        topic = world.create_topic()
-        world.produce(topic, 0, 10)
-    (folder / "offsets.csv").write_text(f"{topic},0,7\n")
+def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
+    """Run the commands; a command that does not do what it must is an AssertionError."""
+
+    def properties(options: str) -> str:
+        return f"sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={MODULE} required {options};"
+
     ways = {
         "keytab": f'useKeyTab=true keyTab="{folder}/ops.keytab" principal="{CLIENT}@{REALM}"',
-        "cache": f'useTicketCache=true ticketCache="{folder}/cache"',
-        "wrong": f'useKeyTab=true keyTab="{folder}/kafka.keytab" principal="{CLIENT}@{REALM}"',
+        "ticket cache": f'useTicketCache=true ticketCache="{folder}/cache"',
     }
     for way, options in ways.items():
-        file = folder / f"{way}.properties"
-        file.write_text(
-            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
-            f"sasl.jaas.config={MODULE} required {options};\n"
-        )
-        apply = ["apply", "offsets.csv", "--to-group", f"g-{way}", "--guard", "0s", "--yes"]
-        commands = [
-            ["list"],
-            [*apply, "--second-client", "required"],
-            apply,
-            ["snapshot", "--group", f"g-{way}", "-o", f"{way}.csv"],
-        ]
-        for command in commands[: 1 if way == "wrong" else None]:
-            program = [sys.executable, "-m", "migrate_groups", *command, "--bootstrap-server", address]
-            done = subprocess.run(
-                [*program, "--command-config", str(file)],
-                cwd=folder,
-                env=environment | {"PYTHONPATH": os.pathsep.join(map(str, filter(None, sys.path)))},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            print(f"== {way}: {' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        hand_over = on.hand_over(on.cli(way, properties(options), environment))
+        print(f"{way}:", hand_over.refused(second_client="required", code=3).splitlines()[-1])
+        assert "confirmed by one client only" in hand_over.run(second_client="auto")  # noqa: S101
+        print(f"{way}: list, snapshot and migrate work with kafka-python")
+    wrong = properties(f'useKeyTab=true keyTab="{folder}/kafka.keytab" principal="{CLIENT}@{REALM}"')
+    print("another's keytab:", on.cli("wrong", wrong, environment).fails("list", code=5))
 
 
 if __name__ == "__main__":

@@ -17,19 +17,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from tests.support.broker_world import broker_world, wait_for_coordinators
+from tests.support.login_check import LISTENER, LoginCheck, login_check
 
 VALIDATOR = Path(__file__).parents[1] / "tests/data/SigV4Validator.java"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-LISTENER = "listener.name.sasl_plaintext"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hidden-secret"}
+IAM = "software.amazon.msk.auth.iam.IAM"
+WAYS = {
+    "AWS_MSK_IAM": f'sasl.mechanism=AWS_MSK_IAM\nsasl.jaas.config={IAM}LoginModule required awsRegion="eu-central-1";',
+    "OAUTHBEARER": (
+        f"sasl.mechanism=OAUTHBEARER\nsasl.login.callback.handler.class={IAM}OAuthBearerLoginCallbackHandler\n"
+        f'sasl.jaas.config={MODULE} required awsRegion="eu-central-1";'
+    ),
+}
 
 
 def main() -> None:
-    """Run `list` and `apply` with the right key, and `list` with a wrong one; print what they say."""
+    """Hand a group over with each form of AWS's documentation, and be refused with a wrong key."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())
@@ -48,34 +54,19 @@ def main() -> None:
             ),
             f"{LISTENER}.oauthbearer.sasl.server.callback.handler.class": "SigV4Validator",
         }
-        listeners = {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
-        with start_sandbox(jars, java=java, settings=settings, listeners=listeners) as sandbox:
-            check(folder, sandbox.bootstrap_servers, sandbox.node.listeners["SASL_PLAINTEXT"])
+        with login_check(jars, java, settings, folder) as on:
+            check(on)
 
 
-def check(folder: Path, plain: str, address: str) -> None:
-    """Run the commands on the broker's listener."""
-    wait_for_coordinators(plain)
-    with broker_world(plain) as world:
-        topic = world.create_topic()
-        world.produce(topic, 0, 10)
-    (folder / "offsets.csv").write_text(f"{topic},0,7\n")
-    (folder / "client.properties").write_text(
-        f"bootstrap.servers={address}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=AWS_MSK_IAM\n"
-        'sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required awsRegion="eu-central-1";\n'
-    )
-    apply = ["apply", "offsets.csv", "--to-group", "g", "--guard", "0s", "--yes", "--second-client", "required"]
-    path = os.pathsep.join(filter(None, sys.path))
-    for command, keys in ((["list"], KEYS), (apply, KEYS), (["list"], KEYS | {"AWS_SECRET_ACCESS_KEY": "wrong"})):
-        done = subprocess.run(
-            [sys.executable, "-m", "migrate_groups", *command, "--command-config", "client.properties"],
-            cwd=folder,
-            env=os.environ | keys | {"PYTHONPATH": path, "AWS_EC2_METADATA_DISABLED": "true"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        print(f"== {' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+def check(on: LoginCheck) -> None:
+    """Run the commands; a command that does not do what it must is an AssertionError."""
+    environment = KEYS | {"AWS_EC2_METADATA_DISABLED": "true"}
+    for way, properties in WAYS.items():
+        said = on.hand_over(on.cli(way, properties, environment)).run("-vv")
+        assert KEYS["AWS_SECRET_ACCESS_KEY"] not in said  # noqa: S101
+        print(f"{way}: list, snapshot and migrate work with both clients")
+    wrong = environment | {"AWS_SECRET_ACCESS_KEY": "wrong"}
+    print("wrong key:", on.cli("wrong", WAYS["AWS_MSK_IAM"], wrong).fails("list", code=5))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from migrate_groups.cli import documents, streams, written
+from migrate_groups.cli import documents, environment, streams, written
 from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError, PartlyApplied
 from migrate_groups.text import brief
 
@@ -34,6 +34,7 @@ def main() -> None:
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
         streams.open_streams()
+        environment.take_properties()
         written.so_far.set("")
         documents.awaited.set(False)
         code = _after_output(_run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from migrate_groups.cli import environment
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.verbose import shown_logs
 from migrate_groups.errors import InvalidInput, UsageError
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
     from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
-_PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
-_BY_OIDC = "set sasl.oauthbearer.token.endpoint.url, and a client id and secret"
 # What to do about a property that is not used here, where its name alone does not tell.
 _INSTEAD = {
     "default.api.timeout.ms": "--timeout says it",
     "enable.ssl.certificate.verification": "certificates are always verified; set ssl.ca.location to trust one",
     "request.timeout.ms": "--timeout says it",
     "sasl.oauthbearer.assertion.private.key.pem": "set sasl.oauthbearer.assertion.private.key.file",
-    "sasl.oauthbearer.config": _BY_OIDC,
-    "sasl.oauthbearer.metadata.authentication.type": _BY_OIDC,
+    "sasl.oauthbearer.config": "set sasl.oauthbearer.token.endpoint.url, and a client id and secret",
     "ssl.ca.certificate.stores": "set ssl.ca.location to a PEM file",
     "ssl.crl.location": "revoked certificates are not looked up",
     "ssl.engine.location": "set ssl.key.location to a PEM file",
@@ -131,8 +128,8 @@ class Connection(NamedTuple):
         if self.command_config is not None:
             # Java reads these files as ISO 8859-1, whatever their encoding.
             given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
-        if text := os.environ.get(_PROPERTIES):
-            given |= parse_properties(text, _PROPERTIES)
+        if text := environment.properties.get():
+            given |= parse_properties(text, environment.PROPERTIES)
         return given | dict(map(_property, self.properties or []))
 
     @contextmanager
@@ -174,6 +171,7 @@ def _property(text: str) -> tuple[str, str]:
         raise UsageError("--property is not KEY=VALUE, such as security.protocol=SSL")
     if is_secret(key):
         raise UsageError(
-            f"--property {key} would show a secret in the process list; say it in --command-config or in {_PROPERTIES}"
+            f"--property {key} would show a secret in the process list; "
+            f"say it in --command-config or in {environment.PROPERTIES}"
         )
     return key, value

@@ -15,6 +15,7 @@ from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import broker_world, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
+from tests.support.hand_over import HandOver
 from tests.support.secured import Secured, start_secured
 
 
@@ -37,6 +38,22 @@ def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPath
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
         wait_for_coordinators(running.sandbox.bootstrap_servers)
         yield running
+
+
+@pytest.fixture(scope="session")
+def secured_topic(secured: Secured) -> str:
+    """A topic of ten records on the secured broker."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        name = world.create_topic()
+        world.produce(name, 0, 10)
+        return name
+
+
+@pytest.fixture
+def hand_over(secured: Secured, secured_topic: str, here: CliHere) -> Iterator[HandOver]:
+    """A source group on the secured broker, and a spec in the current folder that hands it over."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        yield HandOver(here, world, secured_topic)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
+import time
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,27 +18,18 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
-from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import broker_world
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import running
+from tests.support.hand_over import HandOver
 from tests.support.secured import ALLOWED_URLS, MODULES, SECRETS, Secured, jaas, properties_text
-from tests.support.token_server import AUDIENCE
-from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
+from tests.support.token_server import AUDIENCE, metadata_server
+from tests.support.versions import NEEDS_CLIENT_ASSERTION, NEEDS_SCRAM, NEEDS_TOOL
 
 pytestmark = NEEDS_SCRAM
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 OAUTH = f"{MODULES}.oauthbearer"
-NOW = ("--guard", "0s", "--yes", "--second-client", "required")
-
-
-@pytest.fixture(scope="module")
-def topic(secured: Secured):
-    """A topic of ten records on the secured broker."""
-    with broker_world(secured.sandbox.bootstrap_servers) as world:
-        name = world.create_topic()
-        world.produce(name, 0, 10)
-        yield name
 
 
 def of_kafka(secured: Secured, **properties: str) -> dict[str, str]:
@@ -95,42 +89,65 @@ WAYS = {
     "token file": token_file,
     "librdkafka": of_librdkafka,
 }
-# Kafka's tool 4.1 knows no client assertion (KIP-1258 is of 4.3), and not librdkafka's properties.
-OF_THE_TOOL = ("jwt-bearer", "token file")
+OF_THE_TOOL = (pytest.param("client assertion", marks=NEEDS_CLIENT_ASSERTION), "jwt-bearer", "token file")
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_both_clients_log_in_with_a_token(secured: Secured, here, topic, way, capfd):
-    """kafka-python writes and confluent-kafka reads back with a token from a server or a file; no secret is shown."""
-    group = f"oauth {way}"
+def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way, capfd):
+    """`list`, `snapshot` and `migrate` with a token from a server or a file, for both clients; no secret is shown."""
     file = here.folder / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
-    code, out, err = here.outcome(
-        *("apply", "offsets.csv", "--to-group", group, *NOW, "-vv"),
-        *("--bootstrap-server", secured.address("SASL_SSL"), "--command-config", file),
-    )
-    assert (code, "1 confirmed" in out, "warning" in err) == (0, True, False), err
-    said = "".join([out, err, *capfd.readouterr(), *(each.read_text() for each in here.folder.glob("**/*.json"))])
-    assert not [secret for secret in (*SECRETS.values(), "eyJ", "PRIVATE KEY") if secret in said]
+    said = hand_over.run("-vv", "--bootstrap-server", secured.address("SASL_SSL"), "--command-config", file)
+    assert "warning" not in said
+    written = [path.read_text() for path in here.folder.rglob("*.*") if path.suffix in (".json", ".csv", ".toml")]
+    shown = "".join([said, *capfd.readouterr(), *written])
+    assert not [secret for secret in (*SECRETS.values(), "eyJ", "PRIVATE KEY") if secret in shown]
+
+
+def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Secured, here, hand_over):
+    """A hand-over with librdkafka's `azure_imds`, and a metadata server of the test's own that has no secret."""
+    token = json.dumps({"access_token": secured.server.token(3600), "expires_in": "3600"})
+    properties = {name: value for name, value in of_librdkafka(secured).items() if "oauthbearer" not in name} | {
+        "sasl_oauthbearer_method": "oidc",
+        "sasl_oauthbearer_metadata_authentication_type": "azure_imds",
+        "sasl_oauthbearer_config": "query=resource=kafka",
+    }
+    del properties["https_ca_location"]
+    with metadata_server({"/token": token}) as (url, _):
+        properties["sasl_oauthbearer_token_endpoint_url"] = f"{url}/token"
+        (here.folder / "client.properties").write_text(properties_text(**properties))
+        assert "warning" not in hand_over.run("--command-config", "client.properties")
 
 
 @pytest.mark.long
 @NEEDS_TOOL
 @pytest.mark.parametrize("way", OF_THE_TOOL)
-def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, topic, way, monkeypatch):
-    """Kafka's own tool logs in with the file that both clients log in with."""
+def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_topic, way, monkeypatch):
+    """Kafka's own tool logs in with the file that both clients log in with, and sends an equal token request."""
+    before = len(secured.server.requests)
     file = tmp_path / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
     with broker_world(secured.sandbox.bootstrap_servers) as world:
-        world.commit(f"tool {way}", TopicPartition(topic, 0), 7)
+        world.commit(f"tool {way}", TopicPartition(secured_topic, 0), 7)
     allowed = f"{secured.tokens},{(secured.folder / 'token').as_uri()}"
     files = f"{ALLOWED_URLS.replace('urls', 'files')}={secured.folder / 'assertion.pem'},{secured.folder / 'token'}"
     monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{ALLOWED_URLS}={allowed} {files}")
     address = secured.address("SASL_SSL")
     arguments = ("--describe", "--group", f"tool {way}", "--command-config", str(file))
     described = secured.sandbox.run_tool(TOOL, *arguments, bootstrap_server=address)
-    assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    assert re.search(rf" {secured_topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    if way != "token file":
+        login(WAYS[way](secured)).token()
+        of_java, ours = map(content_of, secured.server.requests[before:])
+        assert ours == of_java
+
+
+def content_of(form: dict[str, str]) -> dict[str, object]:
+    """Return a token request with the content of its assertion, in which an identifier is only a name, and no time."""
+    (name,) = {"assertion", "client_assertion"} & form.keys()
+    header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
+    times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
+    return form | {name: [header, claims | times | {"iat": "now", "jti": "an identifier"}, claims.keys()]}
 
 
 def login(properties: dict[str, str]) -> OAuth:
@@ -163,26 +180,49 @@ def test_confluents_extensions_go_to_both_clients(secured: Secured):
         assert held.kafka_python()["sasl_oauth_token_provider"].extensions() == expected
 
 
-def test_long_wait_outlives_its_tokens(secured: Secured, topic, monkeypatch):
-    """Tokens of five seconds: each is renewed before it expires, and both clients go on, as in a --wait of hours."""
-    monkeypatch.setattr(secured.server, "lifetime", 5)
-    text = properties_text(**assertion(secured, "JwtBearerJwtRetriever"))
-    security = understand(parse_properties(text, "test")).security
+@pytest.mark.long
+def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkeypatch):
+    """`migrate` waits for the stop until the fourth token of ten seconds, as in a --wait of hours; then it goes on."""
+    monkeypatch.setattr(secured.server, "lifetime", 10)
+    (cli.folder / "client.properties").write_text(properties_text(**assertion(secured, "JwtBearerJwtRetriever")))
+    cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = secured.address("SASL_SSL")
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        hand_over, before = HandOver(cli, world, secured_topic), len(secured.server.requests)
+        member = world.join(hand_over.source, secured_topic)
+        options = ("--wait", "5m", "--second-client", "required", "--command-config", "client.properties")
+        with running(cli, "migrate", "split.toml", "--yes", *options) as process:
+            until(lambda: len(secured.server.requests) >= before + 4)
+            assert process.poll() is None
+            world.leave(member)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, "1 partition: 1 confirmed" in out) == (0, True), err
+        assert world.committed(hand_over.target) == {hand_over.partition: 7}
+
+
+def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):
+    """With a token, the constructor of a client sleeps for one second or more, unless something ends its sleep."""
+    security = understand(parse_properties(properties_text(**token_file(secured)), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
-    before = len(secured.server.requests)
-    with closing(KafkaPythonReader(config)) as reader, closing(SecondClient(config)) as second:
-        while len(secured.server.requests) < before + 3:
-            assert reader.list_groups() is not None
-        wanted = TopicPartition(topic, 0)
-        assert second.committed("no-such-group", [wanted]) == {wanted: None}
-    assert len(secured.server.requests) < before + 6
+    wanted, seconds = TopicPartition(secured_topic, 0), [1.0]
+    with closing(SecondClient(config)) as second:
+        while min(seconds) >= 1.0 and len(seconds) < 9:  # this machine may be busy, but hardly eight times in turn
+            before = time.monotonic()
+            assert second.committed("no-such-group", [wanted]) == {wanted: None}
+            seconds.append(time.monotonic() - before)
+    assert min(seconds) < 1.0
 
 
-def test_a_token_is_kept_while_the_server_is_down_and_it_is_valid(secured: Secured, monkeypatch):
-    """A token server that fails for a while does no harm as long as the last token is valid."""
+def test_a_token_is_renewed_early_and_kept_while_the_server_is_down(secured: Secured, monkeypatch):
+    """A token is used for 80 % of its time, and for the rest of its time only if the token server fails."""
     monkeypatch.setattr(secured.server, "lifetime", 3600)
     held = login(assertion(secured, "JwtBearerJwtRetriever"))
+    asked, now = len(secured.server.requests), time.monotonic()
+    assert held.token() == held.token()
+    assert len(secured.server.requests) == asked + 1
+    assert now + 2880 <= held._held[0].fresh_until < now + 3000
+    held._held[:] = [held._held[0]._replace(fresh_until=now)]
     first = held.token()
+    assert len(secured.server.requests) == asked + 2
     monkeypatch.setattr(secured.server, "failing", 503)
     monkeypatch.setattr("migrate_groups.kafka.credentials.oauth._USED", 0.0)
     held._held[:] = [held._held[0]._replace(fresh_until=0.0)]

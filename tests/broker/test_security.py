@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
+import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,8 +21,9 @@ from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import broker_world
-from tests.support.processes import children_of
+from tests.support.broker_world import broker_world, until
+from tests.support.hand_over import HandOver
+from tests.support.processes import children_of, gone
 from tests.support.secured import ALLOWED_URLS, MODES, SECRETS, Secured, properties_text
 from tests.support.versions import NEEDS_SCRAM, NEEDS_TOOL
 
@@ -27,15 +31,6 @@ pytestmark = NEEDS_SCRAM
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--guard", "0s", "--yes")
-
-
-@pytest.fixture(scope="module")
-def topic(secured: Secured):
-    """A topic of ten records on the secured broker."""
-    with broker_world(secured.sandbox.bootstrap_servers) as world:
-        name = world.create_topic()
-        world.produce(name, 0, 10)
-        yield name
 
 
 @pytest.fixture
@@ -54,13 +49,13 @@ def client_properties(here):
     "mode", [pytest.param(mode, marks=NEEDS_TOOL) if mode == "SASL_SSL OAUTHBEARER" else mode for mode in MODES]
 )
 def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
-    secured, here, topic, client_properties, mode, monkeypatch, caplog, capfd
+    secured, here, secured_topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
     """kafka-python writes, confluent-kafka reads back, and Kafka's tool with the same file sees the same offset."""
     caplog.set_level("DEBUG")
     listener, properties = secured.modes()[mode]
     file, address = client_properties(properties), secured.address(listener)
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     group = f"group of {mode}"
     code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW),
@@ -73,7 +68,7 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     described = secured.sandbox.run_tool(
         TOOL, "--describe", "--group", group, "--command-config", str(file), bootstrap_server=address
     )
-    assert re.search(rf" {topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
+    assert re.search(rf" {secured_topic} +0 +7 +10 +3 ", described.stdout), described.stdout + described.stderr
     hidden = set(SECRETS.values())
     written = [path.read_text() for path in here.folder.iterdir() if path != file]
     all_that_was_said = "".join([out, err, caplog.text, *capfd.readouterr(), *written])
@@ -81,25 +76,25 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_log_of_verbose_has_a_secret(secured, here, topic, client_properties, mode):
-    """``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded."""
+def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, mode):
+    """`list`, `snapshot` and `migrate` work with each login and both clients, and their logs show no secret.
+
+    ``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded.
+    """
     listener, properties = secured.modes()[mode]
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
-    group = f"verbose {mode}"
-    done = here(
-        *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW, "-vv"),
-        *("--bootstrap-server", secured.address(listener), "--command-config", client_properties(properties)),
-    )
-    assert re.search(rf"^  0\.\d{{3}} s  OffsetCommit {group}: 1 partition to broker \d$", done.stderr, re.M)
-    assert f" s  OffsetFetch {group}: 1 partition from the second client" in done.stderr
-    assert re.search(r"^  kafka-python: .*Connected$", done.stderr, re.M)
-    assert re.search(r"^  librdkafka: .*Connected", done.stderr, re.M)
+    file = client_properties(properties)
+    said = hand_over.run("-vv", "--bootstrap-server", secured.address(listener), "--command-config", file)
+    group = hand_over.target
+    assert re.search(rf"^  \d\.\d{{3}} s  OffsetCommit {group}: 1 partition to broker \d$", said, re.M)
+    assert f" s  OffsetFetch {group}: 1 partition from the second client" in said
+    assert re.search(r"^  kafka-python: .*Connected$", said, re.M)
+    assert re.search(r"^  librdkafka: .*Connected", said, re.M)
     encoded = {base64.b64encode(secret.encode()).decode() for secret in SECRETS.values()}
     keys = {line for line in secured.pem("client.pem").split("-----")[2].split() if line}
     token = {"eyJ"}  # a JSON Web Token begins with it
     unescaped = {"w#o:r"}  # the part of alice's password that no escape changes
     secrets = {*SECRETS.values(), *encoded, *keys, *token, *unescaped, "PRIVATE KEY", "jaas"}
-    assert not [secret for secret in secrets if secret in done.stdout + done.stderr]
+    assert not [secret for secret in secrets if secret in said]
 
 
 def test_no_secret_is_in_the_process_list(secured, monkeypatch):
@@ -117,10 +112,10 @@ def test_no_secret_is_in_the_process_list(secured, monkeypatch):
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
 
-def test_a_killed_command_leaves_no_secret_behind(secured, cli, topic):
+def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
     """A command that is killed in its first handshake leaves no temporary file, and showed no secret anywhere."""
     (cli.folder / "client.properties").write_text(properties_text(**secured.modes()["mutual TLS, JKS"][1]))
-    (cli.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (cli.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     cli.environment["TMPDIR"] = str(cli.folder / "temporary")
     (cli.folder / "temporary").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -146,15 +141,92 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, topic):
     assert not [secret for secret in (*SECRETS.values(), "PRIVATE KEY") if secret.encode() in shown]
 
 
+def all_secrets(cli, secured: Secured) -> None:
+    """Give a command secrets of every kind: those of stores in a file, that of the OAuth client in the environment."""
+    stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
+    (cli.folder / "client.properties").write_text(properties_text(**stores))
+    cli.environment |= {
+        "MIGRATE_GROUPS_PROPERTIES": properties_text(**secured.login("OAUTHBEARER")),
+        "MIGRATE_GROUPS_BOOTSTRAP_SERVER": secured.address("SASL_SSL"),
+        "MIGRATE_GROUPS_COMMAND_CONFIG": "client.properties",
+        "TMPDIR": str(cli.folder / "temporary"),
+    }
+    (cli.folder / "temporary").mkdir()
+
+
+def written_by(cli) -> bytes:
+    """Return the content of all files in the command's folder, but that of its properties."""
+    assert not [*(cli.folder / "temporary").iterdir()]
+    files = [path for path in cli.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
+    return b"".join(path.read_bytes() for path in files)
+
+
+def assert_no_secret(shown: bytes) -> None:
+    hidden = [*SECRETS.values(), "PRIVATE KEY", "eyJhbGci"]
+    assert not [secret for secret in hidden if secret.encode() in shown]
+
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        signal.SIGTERM,
+        *(pytest.param(each, marks=LONG) for each in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL)),
+    ],
+)
+def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end):
+    """`migrate` waits for the stop, and a signal ends it: its processes, logs and files have no secret.
+
+    MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the user put it, but not in that of the
+    second client's process.
+    """
+    all_secrets(cli, secured)
+    with broker_world(secured.sandbox.bootstrap_servers) as world:
+        hand_over = HandOver(cli, world, secured_topic)
+        member = world.join(hand_over.source, secured_topic)
+        process = cli.cold.start("migrate", "split.toml", "--yes", "--wait", "5m", "-vv", "--plan-out", "plan.json")
+        said: list[str] = []
+        reading = threading.Thread(target=said.extend, args=(process.stderr,))
+        reading.start()
+        look = f"DescribeGroups {hand_over.source} from"
+        until(lambda: sum(look in line for line in said) > 1 and children_of(process.pid))  # it waits for the stop
+        children = children_of(process.pid)
+        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        for child, name in itertools.product(children, ("cmdline", "environ")):
+            shown += Path(f"/proc/{child}/{name}").read_bytes()
+        process.send_signal(end)
+        reading.join(60)
+        out, _ = process.communicate(timeout=60)
+        until(lambda: all(map(gone, children)))
+        world.leave(member)
+    # Python ends by SIGINT, which is 130 in a shell, too, if the interrupt came while a module was imported.
+    assert process.returncode in ((-end,) if end == signal.SIGKILL else (130, -signal.SIGINT))
+    assert b"second_client_process" in shown
+    assert any("kafka-python: " in line for line in said)
+    assert_no_secret(shown + written_by(cli) + "".join([out, *said]).encode())
+
+
+def test_a_traceback_has_no_secret(secured, cli):
+    """A bug ends a command with a traceback: it has no secret, also not as the value of a variable."""
+    all_secrets(cli, secured)
+    bug = "import migrate_groups.kafka.connection as c, migrate_groups.cli.app as a; c.tenacity = None; a.main()"
+    cli.program = ("-c", bug)
+    done = cli("list", "-vv", code=1)
+    assert "Traceback" in done.stderr
+    assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())
+
+
 @pytest.mark.parametrize("given", ["file", "inline"])
-def test_both_clients_read_an_encrypted_key(secured, here, topic, client_properties, given):
+def test_both_clients_read_an_encrypted_key(secured, here, secured_topic, client_properties, given):
     """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 does not."""
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
     key = inline if given == "inline" else {"ssl_keystore_location": str(secured.folder / "locked.pem")}
     file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
-    (here.folder / "offsets.csv").write_text(f"{topic},0,7\n")
+    (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     code, out, err = here.outcome(
         *("apply", "offsets.csv", "--to-group", f"locked {given}", "--second-client", "required", *NOW),
         *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
@@ -281,12 +353,12 @@ def test_hung_servers_leave_time_for_the_others(secured, here, hung):
     assert (code, "does not exist" in err) == (3, True), err
 
 
-def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, topic, client_properties):
+def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, secured_topic, client_properties):
     """A user whose name contains a comma and an equals sign logs in with both clients."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = "a=b,c"
         world.create_scram_user(name, "scram,=hidden")
-        world.commit("g-scram", TopicPartition(topic, 0), 1)
+        world.commit("g-scram", TopicPartition(secured_topic, 0), 1)
     login = secured.login("SCRAM-SHA-256", "scram,=hidden", name)
     file = client_properties({"security_protocol": "SASL_PLAINTEXT"} | login)
     _, _, err = here.outcome(

@@ -10,6 +10,7 @@ import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -98,6 +99,34 @@ def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[Token
         tokens.url = f"https://127.0.0.1:{server.server_port}/token"
         try:
             yield tokens
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def metadata_server(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, Message]]]]:
+    """Run a cloud's metadata server with these answers by path; yield its URL, and the requests: path and headers."""
+    asked: list[tuple[str, Message]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers))
+            answer = answers.get(self.path.partition("?")[0])
+            body = (answer or json.dumps({"error": "invalid_request"})).encode()
+            self.send_response(200 if answer else 400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
         finally:
             server.shutdown()
             thread.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrate_groups.cli import environment
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.registry import command_line
 from migrate_groups.errors import InvalidInput, UsageError
@@ -358,14 +360,22 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
     return Connection(server, file, list(properties), "60s")
 
 
-def test_options_override_the_environment_and_the_environment_the_file(tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def in_environment() -> Iterator[Callable[[str], object]]:
+    """Set the client properties of the environment, as the command line takes them at its start."""
+    before = environment.properties.get()
+    yield environment.properties.set
+    environment.properties.set(before)
+
+
+def test_options_override_the_environment_and_the_environment_the_file(tmp_path, in_environment, capfd):
     """Options win over the environment, the environment over the file; the file is read as ISO 8859-1, as Java does."""
     file = tmp_path / "client.properties"
     jaas = f'{PLAIN} required username="\xe4" password="{SECRET}";'
     file.write_bytes(
         f"bootstrap.servers=x:1\nsecurity.protocol=SSL\nsasl.mechanism=GSSAPI\na=1\n{jaas and ''}".encode()
     )
-    monkeypatch.setenv("MIGRATE_GROUPS_PROPERTIES", f"sasl.mechanism=PLAIN\nsasl.jaas.config={jaas}")
+    in_environment(f"sasl.mechanism=PLAIN\nsasl.jaas.config={jaas}")
     config = connection(file, "security.protocol=SASL_PLAINTEXT", server=None).config()
     assert config.bootstrap_servers == "x:1"
     assert (config.security.protocol, config.security.principal) == ("SASL_PLAINTEXT", "User:ä")
@@ -373,7 +383,7 @@ def test_options_override_the_environment_and_the_environment_the_file(tmp_path,
     assert warned == f"warning: {file}: not used here, with security.protocol SASL_PLAINTEXT: a\n"
     assert connection(file, "security.protocol=PLAINTEXT").config().bootstrap_servers == "a:1"
     file.write_bytes(b"sasl.jaas.config=" + jaas.encode("latin-1"))
-    monkeypatch.setenv("MIGRATE_GROUPS_PROPERTIES", "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN")
+    in_environment("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN")
     assert connection(file).config().security.principal == "User:ä"
 
 

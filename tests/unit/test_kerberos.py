@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from kafka.errors import SaslAuthenticationFailedError
+from kafka.net.sasl import SASL_MECHANISMS
 
 from migrate_groups.errors import ClusterUnavailable, MissingDependency
 from migrate_groups.kafka.client_config import ClientConfig
@@ -65,6 +68,32 @@ def test_without_the_extra_the_first_command_names_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDependency, match=r"libkrb5-dev.*pip install 'gssapi.*the extra kerberos"):
         understand(GSSAPI)
+
+
+class GSSError(Exception):
+    """An error of gssapi, which is not installed here."""
+
+
+@pytest.mark.parametrize(
+    ("login", "cure"),
+    [
+        (Kerberos(service="kafka", client="me@R", keytab="/k"), "check the keytab and its principal"),
+        (Kerberos(service="kafka", ticket_cache="/c"), "run kinit"),
+    ],
+)
+def test_a_missing_ticket_is_one_line_with_the_cure(monkeypatch, login, cure):
+    """kafka-python's login fails with gssapi's reason; a keytab needs another cure than a ticket cache."""
+
+    def no_ticket(**_):
+        raise GSSError("Major (1): No credentials\nwere supplied")
+
+    names = {"NameType": SimpleNamespace(kerberos_principal=1), "exceptions": SimpleNamespace(GSSError=GSSError)}
+    gssapi = SimpleNamespace(Name=lambda *_: None, Credentials=no_ticket, **names)
+    monkeypatch.setitem(sys.modules, "gssapi", gssapi)
+    login.kafka_python()
+    with pytest.raises(SaslAuthenticationFailedError) as refused:
+        SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=login, host="broker")
+    assert str(refused.value).endswith(f"no Kerberos ticket (Major (1): No credentials were supplied): {cure}")
 
 
 def test_the_second_client_is_not_asked():

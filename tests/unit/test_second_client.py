@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import msgspec
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable
-from migrate_groups.kafka import second_client
+from migrate_groups.kafka import second_client, second_client_process
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.partitions import TopicPartition
 
@@ -78,3 +79,12 @@ def test_an_error_of_one_group_does_not_affect_the_others(children):
     of_b = found["b"][ASKED[0]]
     assert of_b is not None
     assert of_b.offset == 9
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_an_expired_token_is_said_at_once(groups):
+    """confluent-kafka would wait 10 s for another token, and its error would name none of this."""
+    wanted: dict[str, list[list[object]]] = {str(each): [["t", 0]] for each in range(groups)}
+    config = {"oauth_cb": ["a.b.c", time.time() - 1, "me", {}]}
+    said = "the token expired before it was used: run the command again"
+    assert second_client_process.committed_alone(config, wanted, 60.0) == dict.fromkeys(wanted, said)

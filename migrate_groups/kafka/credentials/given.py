@@ -58,8 +58,9 @@ _READ = frozenset(
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.extensions sasl.oauthbearer.grant.type
-    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.method
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.config sasl.oauthbearer.extensions
+    sasl.oauthbearer.grant.type sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwt.retriever.class
+    sasl.oauthbearer.metadata.authentication.type sasl.oauthbearer.method
     sasl.kerberos.keytab sasl.kerberos.principal sasl.kerberos.service.name
     sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.password sasl.username security.protocol
     ssl.certificate.location

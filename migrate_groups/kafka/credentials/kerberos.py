@@ -64,7 +64,8 @@ class Kerberos:
             name = gssapi.Name(service, gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
             return service, gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
         except gssapi.exceptions.GSSError as error:
-            raise ClusterUnavailable(f"no Kerberos ticket ({' '.join(str(error).split())}): run kinit") from error
+            cure = "check the keytab and its principal" if self.keytab else "run kinit"
+            raise ClusterUnavailable(f"no Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
 
 
 def kerberos(given: Given, options: Given) -> Kerberos:

@@ -9,6 +9,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials import pem
 from migrate_groups.kafka.credentials.assertion import ALGORITHMS, Assertion, AssertionFile, SignedAssertion
 from migrate_groups.kafka.credentials.given import Given
+from migrate_groups.kafka.credentials.metadata import AZURE, AzureMetadata, GoogleMetadata
 from migrate_groups.kafka.credentials.oauth import OAuth, TokenSource
 from migrate_groups.kafka.credentials.tls_properties import read_file
 from migrate_groups.kafka.credentials.tls_properties import trusted as trusted_in
@@ -16,6 +17,7 @@ from migrate_groups.kafka.credentials.tokens import ClientAssertion, ClientSecre
 
 _KAFKA = "org.apache.kafka.common.security.oauthbearer"
 _HANDLERS = {"", f"{_KAFKA}.OAuthBearerLoginCallbackHandler", f"{_KAFKA}.secured.OAuthBearerLoginCallbackHandler"}
+_GOOGLES_HANDLER = "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"
 _RETRIEVERS = {
     "": "",
     f"{_KAFKA}.DefaultJwtRetriever": "",
@@ -28,6 +30,7 @@ _GRANTS = {
     "client_credentials": "client_credentials",
     "urn:ietf:params:oauth:grant-type:jwt-bearer": "jwt-bearer",
 }
+_METADATA = "sasl.oauthbearer.metadata.authentication.type"
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS = "sasl.oauthbearer.client.credentials"
 _ASSERTION = "sasl.oauthbearer.assertion"
@@ -35,20 +38,37 @@ _ASSERTION = "sasl.oauthbearer.assertion"
 
 def oauth(given: Given, options: Given) -> OAuth:
     """Return the login that these properties and JAAS options mean. Raises `InvalidInput`."""
-    _check_handler(given)
     extensions = options.take_all("extension_") | _pairs(given.take("sasl.oauthbearer.extensions"))
-    return OAuth(source=_source(given, options), extensions=extensions)
-
-
-def _check_handler(given: Given) -> None:
     handler = given.take("sasl.login.callback.handler.class")
+    if handler == _GOOGLES_HANDLER:
+        return OAuth(source=GoogleMetadata(), extensions=extensions)
     if handler not in _HANDLERS:
         raise InvalidInput(
             "sasl.login.callback.handler.class is a Java class that can't run here: remove it, and set "
-            f"{_ENDPOINT} with a client id and secret, or file:///… of a file that has the token"
+            f"{_ENDPOINT} with a client id and secret, or file:///… of a file that has the token; "
+            f"or for a managed identity of Azure {_METADATA}=azure_imds and "
+            "sasl.oauthbearer.config=query=api-version=2018-02-01&resource=https://NAMESPACE.servicebus.windows.net"
         )
     if given.take("sasl.oauthbearer.method", "oidc") != "oidc":
         raise InvalidInput(f"sasl.oauthbearer.method is not oidc: set it to oidc, and {_ENDPOINT}")
+    if metadata := given.take(_METADATA):
+        return OAuth(source=_azure(given, metadata), extensions=extensions)
+    return OAuth(source=_source(given, options), extensions=extensions)
+
+
+def _azure(given: Given, kind: str) -> AzureMetadata:
+    """Return the tokens of a managed identity, with librdkafka's properties for them."""
+    if kind != "azure_imds":
+        raise InvalidInput(f"{_METADATA} is not supported; supported is azure_imds")
+    query = _pairs(given.take("sasl.oauthbearer.config")).get("query", "")
+    endpoint = given.take(_ENDPOINT)
+    if not query and not endpoint:
+        raise InvalidInput(
+            f"{_METADATA} needs a query: set sasl.oauthbearer.config to query=api-version=2018-02-01&resource=…"
+        )
+    if endpoint and not endpoint.startswith(("https://", "http://")):
+        raise InvalidInput(f"{_ENDPOINT} is not an http or https URL: correct it")
+    return AzureMetadata(url=f"{endpoint or AZURE}{'?' * bool(query)}{query}")
 
 
 def _source(given: Given, options: Given) -> TokenSource:
@@ -125,7 +145,7 @@ def _trusted_for_tokens(given: Given, options: Given) -> str | None:
 def _pairs(text: str) -> dict[str, str]:
     pairs = [each.partition("=") for each in text.split(",") if each.strip()]
     if not all(name.strip() and equals for name, equals, _ in pairs):
-        raise InvalidInput("sasl.oauthbearer.extensions is not name=value,name=value: correct it")
+        raise InvalidInput("sasl.oauthbearer.extensions or .config is not name=value,name=value: correct it")
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 

@@ -8,6 +8,8 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,35 +112,50 @@ class TokenServer:
 
     def fetch(self) -> Token:
         """Return a new token. Raises `NoToken` with the server's reason."""
-        where = f"the token server {urllib.parse.urlsplit(self.endpoint).hostname}"
-        form = self.grant.form() | ({"scope": self.scope} if self.scope else {})
-        try:
-            status, content = self._post(urllib.parse.urlencode(form).encode())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise NoToken(f"{where} gave no token: {' '.join(str(reason).split())}") from error
-        try:
-            answer = json.loads(content)
-            if status == http.HTTPStatus.OK:
-                return Token(str(answer["access_token"]), float(answer.get("expires_in", 0)))
-            said = str(answer.get("error", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            said = "without an access_token" if status == http.HTTPStatus.OK else ""
-        raise NoToken(f"{where} gave no token: HTTP {status} {said}".rstrip())
-
-    def _post(self, form: bytes) -> tuple[int, bytes]:
         import ssl
 
-        context = ssl.create_default_context(cadata=self.trusted)
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects)
+        where = f"the token server {urllib.parse.urlsplit(self.endpoint).hostname}"
+        form = self.grant.form() | ({"scope": self.scope} if self.scope else {})
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        request = urllib.request.Request(self.endpoint, form, headers | self.grant.headers())  # noqa: S310  http(s) only
-        try:
-            with opener.open(request, timeout=_SECONDS) as response:
-                return response.status, response.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read()
+        with said_no(where):
+            context = ssl.create_default_context(cadata=self.trusted)
+            request = urllib.request.Request(  # noqa: S310  http(s) only
+                self.endpoint, urllib.parse.urlencode(form).encode(), headers | self.grant.headers()
+            )
+            status, content = open_url(request, urllib.request.HTTPSHandler(context=context))
+        return token_in(status, content, where)
+
+
+@contextmanager
+def said_no(where: str) -> Iterator[None]:
+    """Raise `NoToken` in place of the error of a connection to the server ``where``."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise NoToken(f"{where} gave no token: {' '.join(str(reason).split())}") from error
+
+
+def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandler) -> tuple[int, bytes]:
+    """Return the status and the content of the answer to a request; no redirect is followed."""
+    try:
+        with urllib.request.build_opener(handler, _NoRedirects).open(request, timeout=_SECONDS) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def token_in(status: int, content: bytes, where: str) -> Token:
+    """Return the token in an answer of the server ``where``. Raises `NoToken` with the server's reason."""
+    try:
+        answer = json.loads(content)
+        if status == http.HTTPStatus.OK:
+            return Token(str(answer["access_token"]), float(answer.get("expires_in", 0)))
+        said = str(answer.get("error", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        said = "without an access_token" if status == http.HTTPStatus.OK else ""
+    raise NoToken(f"{where} gave no token: HTTP {status} {said}".rstrip())
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -1,0 +1,50 @@
+"""A small hand-over by a real broker, for each kind of login: what `list`, `snapshot` and `migrate` do with it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import BrokerWorld
+from tests.support.cli import Cli
+
+
+class HandOver:
+    """A source group of one partition at offset 7, and a spec in the folder of ``cli`` that hands it over.
+
+    Its ``world`` has a login of its own, so that it sees the offsets whatever the login under test does.
+    """
+
+    def __init__(self, cli: Cli, world: BrokerWorld, topic: str) -> None:
+        self._cli, self._world = cli, world
+        self.partition, self.source, self.target = TopicPartition(topic, 0), world.name("source"), world.name("target")
+        world.commit(self.source, self.partition, 7)
+        (cli.folder / "split.toml").write_text(
+            f'source = "{self.source}"\n[[target]]\ngroup = "{self.target}"\ntopics = ["{topic}"]\n'
+            '[options]\nsettle = "0s"\nguard = "0s"\n'
+        )
+
+    def run(self, *options: object, second_client: str = "required") -> str:
+        """Run the three commands with these options, check what they did, and return all that they said."""
+        listed = self._cli("list", *options)
+        assert self.source in listed.stdout
+        taken = self._cli("snapshot", self.source, "-o", "before.csv", *options)
+        (row,) = csv.DictReader((self._cli.folder / "before.csv").read_text().splitlines())
+        assert (row["group"], row["topic"], row["offset"]) == (self.source, self.partition.topic, "7")
+        done = self._migrate(options, second_client)
+        assert "1 partition: 1 confirmed" in done.stdout
+        assert self._world.committed(self.target) == {self.partition: 7}
+        return "".join(stream for each in (listed, taken, done) for stream in (each.stdout, each.stderr))
+
+    def refused(self, *options: object, second_client: str, code: int) -> str:
+        """Run ``migrate``, which must end with this exit code and write nothing; return all that it said."""
+        done = self._migrate(options, second_client, code)
+        assert self._world.committed(self.target) == {}
+        return done.stdout + done.stderr
+
+    def _migrate(
+        self, options: tuple[object, ...], second_client: str, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        command = ("migrate", "split.toml", "--yes", "--second-client", second_client)
+        return self._cli(*command, *options, code=code)

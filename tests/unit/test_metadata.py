@@ -1,0 +1,97 @@
+"""Tokens of a machine's metadata server: what Azure's and Google's are asked, and what the brokers get."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.kafka.credentials import metadata
+from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.metadata import AzureMetadata, GoogleMetadata
+from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
+from tests.support.token_server import metadata_server
+
+OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+AZURE = {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.metadata.authentication.type": "azure_imds"}
+QUERY = "api-version=2018-02-01&resource=https://ns.servicebus.windows.net&client_id=1"
+GOOGLE = {"sasl.login.callback.handler.class": "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"}
+TOKEN = json.dumps({"access_token": "secret", "expires_in": "3600", "token_type": "Bearer"})  # Azure's is a text
+
+
+def login(**properties: str) -> OAuth:
+    found = understand(OAUTH | properties)
+    assert found.not_used == ()
+    assert isinstance(found.security.login, OAuth)
+    return found.security.login
+
+
+@pytest.fixture(autouse=True)
+def _a_proxy(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # a metadata server is never asked through a proxy
+
+
+def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
+    """`azure_imds` asks the address of every machine in Azure, or another one, and sends the query as it is."""
+    config = {"sasl.oauthbearer.config": f"query={QUERY}"}
+    assert login(**AZURE, **config).source == AzureMetadata(url=f"{metadata.AZURE}?{QUERY}")
+    with metadata_server({"/token": TOKEN}) as (url, asked):
+        held = login(**AZURE, **config, **{"sasl.oauthbearer.token.endpoint.url": f"{url}/token"})
+        assert held.source.fetch() == ("secret", 3600.0)
+    ((path, headers),) = asked
+    assert (path, headers["Metadata"]) == (f"/token?{QUERY}", "true")
+
+
+def test_googles_token_has_the_form_of_googles_class(monkeypatch):
+    """The access token takes the place of the signature; the payload names the service account of the machine."""
+    account = "/default/email"
+    with metadata_server({"/default/token": TOKEN, account: "ops@project.iam.gserviceaccount.com\n"}) as (url, asked):
+        monkeypatch.setattr(metadata, "_GOOGLE", f"{url}/default")
+        before = int(time.time())
+        token, seconds = login(**GOOGLE).source.fetch()
+    header, payload, access = (base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split("."))
+    claims = json.loads(payload)
+    assert (json.loads(header), access, seconds) == ({"typ": "JWT", "alg": "GOOG_OAUTH2_TOKEN"}, b"secret", 3600.0)
+    assert (claims["scope"], claims["sub"]) == ("kafka", "ops@project.iam.gserviceaccount.com")
+    assert before <= claims["iat"] <= claims["exp"] - 3600 <= time.time()
+    assert [headers["Metadata-Flavor"] for _, headers in asked] == ["Google", "Google"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({}, "the metadata server of this machine gave no token: HTTP 400 invalid_request"),
+        ({"/token": "{}"}, "gave no token: HTTP 200 without an access_token"),
+        ({"/token": TOKEN}, "did not name the service account: HTTP 400"),
+    ],
+)
+def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers, said):
+    """The error has the server's reason; on another machine there is no such server."""
+    with metadata_server(answers) as (url, _):
+        monkeypatch.setattr(metadata, "_GOOGLE", url)
+        with pytest.raises(NoToken, match=said):
+            GoogleMetadata().fetch()
+    with pytest.raises(NoToken, match=r"the metadata server of this machine gave no token: .*refused"):
+        GoogleMetadata().fetch()
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        (AZURE, r"needs a query: set sasl\.oauthbearer\.config to query="),
+        (AZURE | {"sasl.oauthbearer.token.endpoint.url": "file:///x"}, "not an http or https URL"),
+        (AZURE | {"sasl.oauthbearer.metadata.authentication.type": "aws_iam"}, "supported is azure_imds"),
+        (AZURE | {"sasl.oauthbearer.config": "query"}, "is not name=value"),
+        (
+            {"sasl.login.callback.handler.class": "com.azure.Any"},
+            "managed identity of Azure .*=azure_imds and .*query=",
+        ),
+    ],
+)
+def test_what_is_missing_or_not_supported_is_named(properties, said):
+    """Each error has the property to set; an unknown Java class gets the lines that take its place."""
+    with pytest.raises(InvalidInput, match=said):
+        understand(OAUTH | properties)
