@@ -68,7 +68,7 @@ def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
 
 def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     handed_over = [
-        ("old", _group(group), f"orders.region-{topic}", partition, 0, None, 0, [0])
+        ("old", _group(group), f"orders.region-{topic}", partition, 0, None, 0, [0], None)
         for group in range(_GROUPS)
         for topic in range(_TOPICS)
         for partition in range(_PARTITIONS)

@@ -58,7 +58,7 @@ def audit(spark: SparkSession, folder: Path) -> None:
     from migrate_groups.spark.offsets_topic.audit_job import run_audit
     from migrate_groups.spark.offsets_topic.offsets_log import landed_log
 
-    handed_over = [("old", "new", "orders", number, 10, None, 10, [10]) for number in PARTITIONS]
+    handed_over = [("old", "new", "orders", number, 10, None, 10, [10], None) for number in PARTITIONS]
     raw = landed_log(spark, str(folder / "log"))
     found = run_audit(spark, raw, handed_over, [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
     if (found.problems, len(found.late_commits)) != (2, 1):

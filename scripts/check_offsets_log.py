@@ -8,6 +8,7 @@ are aborted; then one group is deleted. Every record is decoded by our Spark cod
 from __future__ import annotations
 
 import argparse
+import base64
 import itertools
 import json
 import os
@@ -159,6 +160,7 @@ def _of_kafka(record: dict[str, Any]) -> tuple[object, ...]:
     return (
         *(key["group"], key["topic"], key["partition"], value["version"]),
         *(data.get("offset"), data.get("leaderEpoch"), data.get("metadata"), data.get("commitTimestamp")),
+        base64.urlsafe_b64decode(f"{data['topicId']}==").hex().upper() if "topicId" in data else None,
     )
 
 
@@ -171,7 +173,7 @@ def _decoded(visible: DataFrame) -> list[tuple[object, ...]]:
 def _ours(rows: Iterator[Row]) -> Iterator[tuple[object, ...]]:
     for row in rows:
         epoch = -1 if row.leader_epoch is None and not row.tombstone else row.leader_epoch
-        yield row.group, row.topic, row.partition, row.version, row.offset, epoch, row.metadata, row.at
+        yield row.group, row.topic, row.partition, row.version, row.offset, epoch, row.metadata, row.at, row.topic_id
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import confluent_kafka
 import pytest
 
 from migrate_groups.files.runs import plan_json
@@ -18,7 +19,7 @@ from tests.support.cli import running
 from tests.support.documents import parsed
 from tests.support.old_group import Old
 from tests.support.processes import children_of, gone
-from tests.support.versions import CONSUMER, NEEDS_NEW_PARTITIONS
+from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_NEW_PARTITIONS
 
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
@@ -101,18 +102,57 @@ def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
     assert not (cli.folder / "split.toml.run" / "receipt.json").exists()
 
 
-@pytest.mark.parametrize("option", [[], ["--hold"]], ids=["observed", "held"])
-def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world, option):
+@pytest.mark.parametrize(
+    ("option", "protocol"),
+    [
+        pytest.param([], "classic", id="observed"),
+        pytest.param(["--hold"], "classic", id="held"),
+        pytest.param([], "consumer", id="KIP-848", marks=NEEDS_KIP_848),
+    ],
+)
+def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world, option, protocol):
     """If the old application joins again, the exit code is 4. With --hold, it can join only after the release."""
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
         until(lambda: world.committed(old.find_group))
-        world.consumer(old.group, old.pay, old.find)
+        world.consumer(old.group, old.pay, old.find, **{"group.protocol": protocol})
         out, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
     assert "4 confirmed" in out
     assert "test-app" in err
     assert ("is no longer held" in err) == bool(option)
+
+
+@NEEDS_KIP_848
+@pytest.mark.parametrize("way", ["by name", "by regex", "a commit"])
+def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli, world, way):
+    """In a KIP-848 group that lives on, a member is named that subscribes to a moved topic, and a commit is seen.
+
+    The member that stays has other topics, so it alone is no reason.
+    """
+    old = Old(cli, world, stay=True)
+    protocol = {"group.protocol": "consumer"}
+    stays = world.join(old.group, old.find, **protocol)
+    with running(cli, "migrate", "split.toml", "--yes", "--guard", "60s") as process:
+        until(lambda: world.committed(old.pay_group))
+        if way == "a commit":
+            stays.commit(offsets=[confluent_kafka.TopicPartition(old.pay, 0, 9)], asynchronous=False)
+            said = f"has committed on 1 partition since its offsets were read: {old.pay}-0 4 → 9 (5 records)"
+        else:
+            regex = f"^{old.pay[:-1]}.*"
+            world.consumer(old.group, regex if way == "by regex" else old.pay, **protocol, **{"client.id": "back"})
+            said = f"regex ({regex})" if way == "by regex" else f"(back at 127.0.0.1 on {old.pay}; "
+
+        def ended() -> bool:
+            stays.poll(0.05)
+            return process.poll() is not None
+
+        until(ended, seconds=60)
+        _, err = process.communicate()
+    assert process.returncode == 4, err
+    assert said in err
+    assert "test-app" not in err
+    assert world.committed(old.pay_group) == {TopicPartition(old.pay, 0): 4, TopicPartition(old.pay, 1): 5}
 
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])

@@ -16,6 +16,7 @@ from migrate_groups.sandbox.broker import start_sandbox
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.documents import parsed
+from tests.support.versions import NEEDS_TOPIC_IDS
 
 
 class HandedOver:
@@ -104,6 +105,33 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
     assert found["new"]["starts-at-snapshot"] == 5
     assert [(each["topic"], each["partition"]) for each in found["deletions"]] == [(beta, 0)]
     assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
+
+
+@NEEDS_TOPIC_IDS
+def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
+    """If topics were recreated after the hand-over, commits for the new topics are neither late, earlier nor rewinds.
+
+    The first target group has not started before, the second one has; the source group commits for the third topic.
+    """
+    handed = HandedOver(cli, world)
+    handed.consume(1, 12)
+    for topic in handed.topics:
+        world.delete_topic(topic)
+        world.create_topic(2, topic=topic)
+        for partition in (0, 1):
+            world.produce(topic, partition, 3)
+    handed.consume(0, 6)
+    handed.consume(1, 6)
+    for partition in (0, 1):
+        world.commit(handed.old, TopicPartition(handed.topics[2], partition), 3)
+
+    found = parsed(here("audit", "split.toml.run", "--format", "json", code=6).stdout)
+    assert found["old"] == {"late-commit": 0, "undetermined": 2, "stopped": 4}
+    assert {name: number for name, number in found["new"].items() if number} == {"undetermined": 4, "missing": 2}
+    assert (found["rewinds"], found["late_commits"]) == (0, [])
+    again = "the topic was deleted and created again: commits for the new topic are of other records"
+    reasons = {(each["topic"], each["partition"]): each["reason"] for each in found["doubtful"]}
+    assert reasons == {(topic, partition): again for topic in handed.topics for partition in (0, 1)}
 
 
 def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):

@@ -12,6 +12,7 @@ from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.audit import (
     GROUPS,
     HANDED_OVER,
+    IS_RECREATED,
     deletions,
     group_deletions,
     hand_over,
@@ -30,8 +31,10 @@ def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
     return b"\0\1" + texts + partition.to_bytes(4)
 
 
-def value(offset: int) -> bytes:
-    return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + b"\0"
+def value(offset: int, topic_id: str = "") -> bytes:
+    """Return a commit's value of version 4; topic_id: 32 hexadecimal digits, or none."""
+    tagged = b"\1\0\x10" + bytes.fromhex(topic_id) if topic_id else b"\0"
+    return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + tagged
 
 
 def group_key(group: str, kind: int = 2) -> bytes:
@@ -42,8 +45,10 @@ class Case(NamedTuple):
     """The records of one log partition from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
 
     A record is a pair: ``(group, offset)`` commits, ``(group, None)`` deletes, ``(key, value)`` in bytes is a raw
-    record. Bytes alone are the key of a deletion, a string is the kind of a record, None is an offset without a record.
-    at_once: all records have the same time; otherwise each is a second later than the previous one.
+    record. ``(group, offset, topic id)`` commits as Kafka 4.3 does. Bytes alone are the key of a deletion, a string is
+    the kind of a record, None is an offset without a record.
+    at_once: all records have the same time; otherwise each is a second later than the previous one. topic_id: of the
+    topic that was handed over.
     """
 
     records: tuple[Any, ...]
@@ -53,6 +58,7 @@ class Case(NamedTuple):
     held_back: int = 0
     old_fence: int = FENCE
     at_once: bool = False
+    topic_id: str | None = None
 
 
 class Tables:
@@ -63,7 +69,7 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours)))
+            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id))
             groups += [(old, number, case.old_fence), (new, number, FENCE)]
             ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
             for offset, content in enumerate(case.records, start=FENCE):
@@ -87,7 +93,7 @@ class Tables:
                 return content, key(f"new-{number}"), value(99)
             case bytes(), bytes():
                 return "record", *content
-        return "record", key(f"{content[0]}-{number}"), None if content[1] is None else value(content[1])
+        return "record", key(f"{content[0]}-{number}"), None if content[1] is None else value(*content[1:])
 
     def proof(self) -> list[Row]:
         deleted = {row.group for row in group_deletions(self.records).collect()}
@@ -97,6 +103,8 @@ class Tables:
 
 
 OURS = ("new", 10)
+TOPIC, RECREATED = "0A" * 16, "0B" * 16
+GONE, AGAIN = ("new", None), ("new", 3, RECREATED)
 NEW: dict[str, tuple[Case, str | None]] = {
     "no commit yet": (Case((OURS,)), "no-commit-yet"),
     "consumes on": (Case((OURS, ("new", 13), ("new", 20))), "starts-at-snapshot"),
@@ -147,6 +155,40 @@ NEW: dict[str, tuple[Case, str | None]] = {
         "undetermined",
     ),
 }
+# The value is the verdict, whether there is a rewind, and whether the reason is that the topic was recreated.
+IDS: dict[str, tuple[Case, tuple[str, bool, bool]]] = {
+    "the same topic": (Case((OURS, ("new", 13, TOPIC)), topic_id=TOPIC), ("starts-at-snapshot", False, False)),
+    "no commit, then recreated": (Case((OURS, GONE, AGAIN), topic_id=TOPIC), ("undetermined", False, True)),
+    "consumed, then recreated": (
+        Case((OURS, ("new", 13, TOPIC), GONE, AGAIN, ("new", 1, RECREATED)), topic_id=TOPIC),
+        ("undetermined", False, True),
+    ),
+    "recreated, and the deletion is compacted away": (
+        Case((OURS, None, AGAIN), topic_id=TOPIC),
+        ("undetermined", False, True),
+    ),
+    "started at the start, then recreated": (
+        Case((OURS, ("new", 8, TOPIC), GONE, AGAIN), topic_id=TOPIC),
+        ("earlier", True, True),
+    ),
+    "recreated and deleted again": (Case((OURS, GONE, AGAIN, GONE), topic_id=TOPIC), ("undetermined", False, True)),
+    "the receipt has no topic id": (
+        Case((OURS, ("new", 13, TOPIC), GONE, AGAIN)),
+        ("undetermined", False, True),
+    ),
+    "only the commits have no topic ids": (
+        Case((OURS, ("new", 13), GONE, AGAIN[:2]), topic_id=TOPIC),
+        ("undetermined", True, False),
+    ),
+    "a transaction of the same topic": (
+        Case((OURS, ("new", 13), ("new", 15, TOPIC)), topic_id=TOPIC),
+        ("starts-at-snapshot", False, False),
+    ),
+    "a late request for the topic before": (
+        Case((OURS, AGAIN, ("new", 12, TOPIC)), topic_id=TOPIC),
+        ("undetermined", False, True),
+    ),
+}
 # The value is the verdict, the number of late commits, and the reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
     "no commit": (Case((OURS,)), ("stopped", 0, None)),
@@ -181,6 +223,18 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
         Case((OURS, group_key("old-10"), (group_key("old-10", kind=3), b"v"))),
         ("undetermined", 0, "group old-10 was deleted"),
     ),
+    "committed for the same topic": (
+        Case((OURS, ("old", 12, TOPIC)), topic_id=TOPIC),
+        ("late-commit", 1, None),
+    ),
+    "committed for a topic that was recreated": (
+        Case((OURS, ("old", 3, RECREATED)), topic_id=TOPIC),
+        ("undetermined", 0, IS_RECREATED),
+    ),
+    "committed, then for a topic that was recreated": (
+        Case((OURS, ("old", 12, TOPIC), ("old", 3, RECREATED)), topic_id=TOPIC),
+        ("late-commit", 1, IS_RECREATED),
+    ),
 }
 
 
@@ -195,6 +249,18 @@ def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
     }
 
 
+def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> None:
+    """A commit with another topic id is of other records: it is neither a start nor a rewind, and proves nothing.
+
+    Without topic ids, commits are judged by their offsets.
+    """
+    found = Tables(spark, (case for case, _ in IDS.values())).proof()
+    assert {
+        name: (row.new, row.rewinds > 0, IS_RECREATED in (row.reason or ""))
+        for name, row in zip(IDS, found, strict=True)
+    } == {name: verdict for name, (_, verdict) in IDS.items()}
+
+
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
     """A source commit after the fence is late, gaps or not; without one, only a log without gaps shows a stop.
 
@@ -203,10 +269,14 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
     assert found == {name: verdict for name, (_, verdict) in OLD.items()}
-    late = late_commits(tables.records, tables.given).orderBy("group").collect()
-    assert [(row.group, row.log_offset, row.offset, row.beyond) for row in late] == [
-        ("old-1", 101, 12, 2),
-        ("old-2", 101, 12, 2),
+    late = late_commits(tables.records, tables.given).orderBy("group", "log_offset").collect()
+    assert [(row.group, row.log_offset, row.offset, row.beyond, row.recreated) for row in late] == [
+        ("old-1", 101, 12, 2, False),
+        ("old-11", 101, 12, 2, False),
+        ("old-12", 101, 3, -7, True),
+        ("old-13", 101, 12, 2, False),
+        ("old-13", 102, 3, -7, True),
+        ("old-2", 101, 12, 2, False),
     ]
     gone = deletions(tables.records, tables.given).orderBy("group", "log_offset").collect()
     assert [(row.group, row.topic, row.partition) for row in gone] == [

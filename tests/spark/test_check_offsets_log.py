@@ -6,15 +6,20 @@ import importlib.util
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.spark.offsets_topic.offsets_log import RAW
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from tests.support.versions import is_at_least
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_offsets_log.py"
 
 
 def test_decoded_commits_equal_those_of_kafkas_formatter(spark: SparkSession, tmp_path, java, kafka_jars) -> None:
-    """10,000 plain, transactional, aborted and deleted commits are decoded as Kafka's formatter prints them."""
+    """10,000 plain, transactional, aborted and deleted commits are decoded as Kafka's formatter prints them.
+
+    From Kafka 4.3 on, every commit that is not in a transaction has a topic id.
+    """
     specification = importlib.util.spec_from_file_location("check_offsets_log", SCRIPT)
     assert specification is not None
     assert specification.loader is not None
@@ -26,5 +31,8 @@ def test_decoded_commits_equal_those_of_kafkas_formatter(spark: SparkSession, tm
     ours, by_kafka, different = found["read_uncommitted"]
     assert (ours, different) == (by_kafka, 0)
     assert ours > 10_000
-    kinds = spark.read.schema(RAW).parquet(str(tmp_path)).groupBy("kind").count().collect()
+    raw = spark.read.schema(RAW).parquet(str(tmp_path))
+    with_ids = decode(raw).where(F.col("topic_id").isNotNull()).count()
+    assert with_ids == (10_000 if is_at_least(kafka_jars.version, "4.3.0") else 0)
+    kinds = raw.groupBy("kind").count().collect()
     assert {row.kind: row["count"] for row in kinds if row.kind != "record"} == {"aborted": 20, "control": 2}

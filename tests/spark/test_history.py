@@ -27,7 +27,7 @@ def at(hours: float) -> datetime:
     return NOON + hours * HOUR
 
 
-# Hours after noon, group, topic, partition, and offset (None: deleted).
+# Hours after noon, group, topic, partition, offset (None: deleted), and a topic id if the commit has one.
 EVENTS: list[tuple[float, str, str, int, int | None]] = [
     (0.1, "g", "t", 0, 5),
     (0.2, "g", "t", 0, 10),
@@ -48,8 +48,8 @@ _COMMITS: dict[str, DataFrame] = {}
 def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
     """Return the commits, the log end offsets, and the times: each hour, and half past three."""
     rows = [
-        (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
-        for number, (hours, group, topic, partition, offset) in enumerate(events)
+        (7, number, at(hours), "record", key(*place), None if value_of[0] is None else value(*value_of))
+        for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
     ]
     if str(events) not in _COMMITS:  # so that they are decoded once for all tests
         _COMMITS[str(events)] = commits(decode(local_table(spark, rows, RAW))).localCheckpoint()
@@ -125,6 +125,20 @@ def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSe
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
+
+
+@pytest.mark.parametrize(("ids", "rewinds", "consumed"), [((), 1, -34), (("0A" * 16, "0B" * 16), 0, None)])
+def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: Any, rewinds: int, consumed: Any) -> None:
+    """A lower commit with another topic id is no rewind, and nothing was consumed in between; without ids it is one."""
+    first, second = ([each] for each in ids) if ids else ([], [])
+    made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35, *first), (2.5, "g", "t", 0, 1, *second)])
+    found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
+    assert [(row.committed, row.rewinds, row.consumed) for row in found] == [
+        (1, 0, None),
+        (1, 0, 0),
+        (1, rewinds, consumed),
+        (1, 0, 0),
+    ]
 
 
 def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,6 +23,7 @@ RECORDED = {
     for row in csv.DictReader(DATA.read_text().splitlines())
 }
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+TOPIC_ID = UUID("134e236a-b82f-489a-98c5-58cbc813b0ee")
 GROUP, COMMITTED = "grüppe-😀", datetime(2025, 11, 20, 3, 40, 0, 123000, tzinfo=UTC)
 
 Record = tuple[bytes | None, bytes | None]
@@ -63,7 +65,16 @@ def test_every_version_of_a_committed_offset_is_decoded(decoded: dict[str, Row],
     assert found.leader_epoch == (7 if version >= 3 else None)
     assert utc(found.commit_time) == COMMITTED
     assert utc(found.expire_time) == (datetime(2025, 11, 20, 4, 40, 0, 456000, tzinfo=UTC) if version == 1 else None)
-    assert (found.tombstone, found.problem) == (False, None)
+    assert (found.topic_id, found.tombstone, found.problem) == (None, False, None)
+
+
+def test_topic_id_of_a_commit_is_decoded(decoded: dict[str, Row]) -> None:
+    """The topic id that Kafka 4.3 adds to value version 4 is decoded, and fields that are not known are skipped."""
+    names = ("commit-topic-id", "commit-topic-id-metadata-127", "commit-topic-id-and-unknown-tag")
+    assert [decoded[name].topic_id for name in names] == [TOPIC_ID.hex.upper()] * 3
+    assert decoded["commit-unknown-tag"].topic_id is None
+    assert {decoded[name].offset for name in (*names, "commit-unknown-tag")} == {2**40}
+    assert [name for name, found in decoded.items() if found.topic_id] == [*names]
 
 
 def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -> None:
@@ -95,7 +106,9 @@ def test_every_other_key_type_is_decoded(decoded: dict[str, Row]) -> None:
 
 
 KEY, VALUE = RECORDED["commit-value-4"]
+_, WITH_ID = RECORDED["commit-topic-id"]
 assert VALUE
+assert WITH_ID
 BROKEN: dict[str, tuple[Any, str]] = {
     "no key": ((None, VALUE), "no key"),
     "one byte of key": ((KEY[:1], VALUE), "a key of less than 2 bytes"),
@@ -115,6 +128,12 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "null metadata": ((KEY, VALUE[:14] + b"\0" + VALUE[15:]), "null metadata"),
     "metadata beyond": ((KEY, VALUE[:14] + b"\xff\x7f" + VALUE[16:]), "a value of the wrong length"),
     "an endless length": ((KEY, VALUE[:14] + b"\xff\xff" + VALUE[16:]), "metadata that is too long"),
+    "a tag without a length": ((KEY, WITH_ID[:-17]), "a topic id that is cut short"),
+    "no tag": ((KEY, WITH_ID[:-18]), "a topic id that is cut short"),
+    "a topic id of no bytes": ((KEY, WITH_ID[:-16]), "a topic id that is cut short"),
+    "a topic id cut short": ((KEY, WITH_ID[:-1]), "a topic id that is cut short"),
+    "a topic id of 15 bytes": ((KEY, WITH_ID[:-17] + b"\x0f" + WITH_ID[-16:]), "a topic id that is cut short"),
+    "a topic id of 144 bytes": ((KEY, WITH_ID[:-17] + b"\x90\1" + WITH_ID[-16:]), "a topic id that is cut short"),
     "metadata that is no text": ((KEY, VALUE.replace("é".encode(), b"\xff\xfe")), "metadata that is not UTF-8"),
 }
 
@@ -126,6 +145,14 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
         name: problem for name, (_, problem) in BROKEN.items()
     }
     assert {(row.topic, row.offset) for row in found} == {(None, None)}
+
+
+def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
+    """A topic id of zeros, which Kafka never writes, is none; nor is what follows a count of no fields."""
+    assert VALUE is not None
+    tails = {b"\1\0\x10" + bytes(16): None, b"\0\0\x10" + TOPIC_ID.bytes: None, b"\1\1\x10" + TOPIC_ID.bytes: None}
+    found = decode(landed((KEY, VALUE[:-1] + tail) for tail in tails)).orderBy("log_offset").collect()
+    assert [(row.topic_id, row.problem, row.offset) for row in found] == [(None, None, 2**40)] * 3
 
 
 def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSession) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic import audit_job, history_job
 from migrate_groups.spark.offsets_topic.audit import hand_over
 from migrate_groups.spark.offsets_topic.audit_job import run_audit
 from migrate_groups.spark.offsets_topic.evidence import REASONS
 from migrate_groups.spark.offsets_topic.history import commits
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
 from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
 
 OURS = ("new", 10)
@@ -29,7 +34,7 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
     """If nothing is late or in doubt, commits are exchanged and sorted once, and no row of a partition is joined."""
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     none = local_table(spark, [], REASONS)
-    late = none.selectExpr("group", "reason as topic", "1 as partition")
+    late = none.selectExpr("group", "reason as topic", "1 as partition", "true as recreated")
     found = operators(hand_over(tables.records, tables.given, late, none))
     assert (found["Exchange"], found["SortMergeJoin"], found["Sort"]) == (1, 0, 1)
 
@@ -41,13 +46,29 @@ def test_commits_need_one_window(spark: SparkSession) -> None:
     assert (found["Window"], found["Exchange"]) == (1, 1)
 
 
+def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The method that Spark makes to decode a log is small enough for a JVM to compile, in each job.
+
+    Otherwise a JVM interprets it, which takes three times as long.
+    """
+    compiled.createDataFrame([], RAW).write.parquet(str(tmp_path / "log"))
+    rows = decode(landed_log(compiled, str(tmp_path / "log")))
+    of_audit = rows.select(*(name for name in audit_job._COLUMNS if name != "fence"))
+    of_history = rows.where(in_place(F.col("problem").isNotNull())).select(*history_job._COLUMNS)
+    for table in (rows, of_audit, of_history):
+        table.explain("codegen")
+        sizes = [int(size) for size in re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)]
+        assert sizes
+        assert max(sizes) <= 8000
+
+
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     """A clean audit runs five jobs: evidence, records by group, counts of verdicts, and two that send group names."""
     rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
     raw = local_table(spark, rows, RAW)
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
-    given = [("old", "new", "t", 0, 10, None, 10, [10])]
+    given = [("old", "new", "t", 0, 10, None, 10, [10], None)]
     found = run_audit(spark, raw, given, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 2, 0)])
     assert (found.problems, found.undetermined, found.new["starts-at-snapshot"]) == (0, 0, 1)
     assert len(set(tracker.getJobIdsForGroup()) - before) <= 5

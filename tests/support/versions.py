@@ -25,5 +25,6 @@ NEEDS_AUTHORIZER = pytest.mark.needs_kafka("3.2.0", "ACLs with KRaft (KIP-801)")
 NEEDS_SCRAM = pytest.mark.needs_kafka("3.5.0", "SCRAM with KRaft (KIP-900), and ACLs (KIP-801)")
 NEEDS_LATE_CLASSES = pytest.mark.needs_kafka("3.0.0", "an authorizer that is loaded as Kafka starts")
 NEEDS_CLIENT_ASSERTION = pytest.mark.needs_kafka("4.3.0", "client assertions in Kafka's own tool (KIP-1258)")
+NEEDS_TOPIC_IDS = pytest.mark.needs_kafka("4.3.0", "topic ids in committed offsets, whichever client commits")
 CONSUMER = pytest.param("consumer", marks=NEEDS_KIP_848)
 """The name of KIP-848's protocol, for tests that run with each protocol."""

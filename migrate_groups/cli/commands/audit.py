@@ -210,9 +210,11 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     - the source group's committed offset at the hand-over or, if it had none, the offset that the target group gets
     - the target group's committed offset before the write, and after it
     - all offsets that the runs of this migration wrote or may have written
+    - the topic's id
 
     None in place of an offset means: no committed offset.
     """
+    topic_ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     return [
         (
             change.source_group,
@@ -221,6 +223,7 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
             change.before.offset if change.before else None,
             change.after.offset if change.after else None,
             sorted({offset.offset for offset in entry.written if offset}),
+            topic_ids.get(change.topic),
         )
         for entry in execution.entries
         for change in [entry.change]

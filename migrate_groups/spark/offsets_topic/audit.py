@@ -2,12 +2,14 @@
 
 Each partition that was handed over from a source group to a target group gets one row with two verdicts. The source
 group's verdict is ``late-commit`` (it has committed since the fence, the end of the log at the hand-over),
-``undetermined`` (the evidence about it is not whole) or ``stopped``. The target group's verdict is the first in this
+``undetermined`` (the evidence about it is not whole, or it has committed for a topic of the same name that was created
+since) or ``stopped``. The target group's verdict is the first in this
 table that applies; an own commit is one that the migration did not write:
 
 ======================  ============================================================================================
 ``not-in-snapshot``     the group commits for a partition that was not handed over to it
 ``earlier``             the first own commit is below the offset handed over: records are processed again
+``undetermined``        the topic was deleted and created again: later commits are of other records
 ``missing``             the committed offset was deleted or expired, and the group has not committed since
 ``undetermined``        the evidence about the group is not whole
 ``no-commit-yet``       the offset handed over is in place, and there is no own commit
@@ -22,6 +24,10 @@ table that applies; an own commit is one that the migration did not write:
 A commit shows how far a group has got, not where it started. So a consumer that seeks forward by itself is not
 detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if the
 committed offset was deleted in between.
+
+Kafka 4.3 writes a topic id into each commit that is not in a transaction. A commit with another topic id than that of
+the topic handed over is of other records: it counts as the deletion of the committed offset. A commit without a topic
+id counts as one for the topic handed over.
 
 `evidence` says when the evidence about a group is whole.
 """
@@ -45,11 +51,13 @@ HANDED_OVER = StructType(
         StructField("before", LongType()),
         StructField("written", LongType()),
         StructField("ours", ArrayType(LongType()), nullable=False),
+        StructField("topic_id", StringType()),
     ]
 )
 """The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over, or written if
 it had none; before: the target group's committed offset before the write; written: the offset that the migration wrote
-for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written."""
+for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written.
+topic_id: of the topic handed over, in the form of `offsets_log.decode` (null: not known)."""
 
 GROUPS = StructType(
     [
@@ -75,6 +83,9 @@ NEW_VERDICTS = (
 PROBLEMS = ("late-commit", "missing", "earlier", "later")
 """The verdicts that mean that records are processed twice, or may be skipped."""
 
+IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
+"""Why the evidence about a partition leaves a doubt if a group has committed with another topic id."""
+
 _KEYS = ["group", "topic", "partition"]
 
 
@@ -92,11 +103,10 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
     log: the result of `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset,
     beyond (offset - stopped_at: the number of records that both groups process; negative: the source group committed a
-    lower offset).
+    lower offset), recreated (the commit is for another topic of the same name, so it is not late).
     """
-    moved = handed_over.select(F.col("source_group").alias("group"), "topic", "partition", "stopped_at").dropDuplicates(
-        _KEYS
-    )
+    given = ("topic", "partition", "stopped_at", F.col("topic_id").alias("given_id"))
+    moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(_KEYS)
     commits = log.where(_is_commit() & ~F.col("tombstone")).join(moved, _KEYS)
     return commits.select(
         *_KEYS,
@@ -105,6 +115,7 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_time",
         "offset",
         F.try_subtract("offset", "stopped_at").alias("beyond"),
+        F.coalesce(F.col("topic_id") != F.col("given_id"), F.lit(False)).alias("recreated"),
     )
 
 
@@ -165,15 +176,17 @@ def hand_over(log: DataFrame, handed_over: DataFrame, late: DataFrame, reasons: 
     group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
     """
     of_source = ["source_group", "topic", "partition"]
-    late = late.withColumnRenamed("group", "source_group").groupBy(*of_source).agg(F.count("*").alias("late_commits"))
+    recreated = F.col("recreated")
+    counts = F.count_if(~recreated).alias("late_commits"), F.count_if(recreated).alias("old_recreated")
+    late = late.withColumnRenamed("group", "source_group").groupBy(*of_source).agg(*counts)
     sides = (
         _chains(log, handed_over)
         .join(late, of_source, "left")
         .join(_prefixed(reasons, "source_group", "old"), "source_group", "left")
         .join(_prefixed(reasons, "group", "new"), "group", "left")
-        .fillna(0, ["late_commits"])
+        .fillna(0, ["late_commits", "old_recreated"])
     )
-    told = F.array(F.col("old_reason"), F.col("new_reason"), _resumed())
+    told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _resumed())
     return sides.select(
         "source_group",
         *_KEYS,
@@ -208,7 +221,8 @@ def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """Return one row for each partition of a target group: that of ``handed_over``, and what the group's commits show.
 
     The columns that are added: first_own, in_place (the offset before it), first_own_time, committed (the last offset),
-    commits (the group's own), rewinds, deletions, resumed (own commits right after a deletion).
+    commits (the group's own), rewinds, deletions, resumed (own commits right after a deletion), recreated (commits for
+    another topic of the same name, which count as a deletion).
 
     A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
     from the offset before it. All later commits are the group's own.
@@ -220,9 +234,13 @@ def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     first = handed_over.withColumns(
         {"log_offset": F.lit(-1).cast(LongType()), "offset": F.col("before"), "tombstone": F.lit(False)}
     )
-    rows = with_rows(first, commits.select(*_KEYS, "log_offset", "log_time", "offset", "tombstone"))
+    rows = with_rows(first, commits.select(*_KEYS, "log_offset", "log_time", "offset", "tombstone", "topic_id"))
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    of_other_topic = F.col("topic_id") != F.first("topic_id", ignorenulls=True).over(so_far)
+    rows = rows.withColumn("recreated", F.coalesce(of_other_topic, F.lit(False)))
+    rows = rows.withColumn("offset", F.when(~F.col("recreated"), F.col("offset")))
+    gone = F.col("tombstone") | F.col("recreated")
     is_commit, in_place = F.col("log_offset") >= 0, F.lag("offset").over(order)
     is_other = (F.lag("log_offset").over(order) < 0) | ~in_place.eqNullSafe(F.col("offset"))
     ours = F.array_contains(F.first("ours").over(so_far), F.col("offset"))
@@ -233,13 +251,14 @@ def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_time",
         "offset",
         "tombstone",
+        "recreated",
         in_place.alias("in_place"),
         F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1)).alias("reached"),
-        F.lag("tombstone").over(order).alias("was_deleted"),
+        F.lag(gone).over(order).alias("was_deleted"),
         (~is_commit | (F.coalesce(ours, F.lit(False)) & is_other)).alias("maybe_ours"),
     )
     # The first commit that this migration can't have written, and all after it, are the group's own.
-    rows = rows.withColumn("own", is_commit & ~F.col("tombstone") & ~F.min("maybe_ours").over(so_far))
+    rows = rows.withColumn("own", is_commit & ~gone & ~F.min("maybe_ours").over(so_far))
     own = F.col("own")
     first_own = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
     return rows.groupBy(*_KEYS).agg(
@@ -252,7 +271,13 @@ def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         F.count_if(own & (F.col("offset") < F.col("reached"))).alias("rewinds"),
         F.count_if("tombstone").alias("deletions"),
         F.count_if(own & F.col("was_deleted")).alias("resumed"),
+        F.count_if("recreated").alias("recreated"),
     )
+
+
+def _recreated() -> Column:
+    """Return a sentence if either group committed for another topic of the same name, else null."""
+    return F.when((F.col("recreated") > 0) | (F.col("old_recreated") > 0), IS_RECREATED)
 
 
 def _resumed() -> Column:
@@ -266,7 +291,7 @@ def _old_verdict() -> Column:
     return (
         F.when(F.col("source_group").isNull(), F.lit(None))
         .when(F.col("late_commits") > 0, "late-commit")
-        .when(F.col("old_reason").isNotNull(), "undetermined")
+        .when(F.col("old_reason").isNotNull() | (F.col("old_recreated") > 0), "undetermined")
         .otherwise("stopped")
     )
 
@@ -278,6 +303,7 @@ def _new_verdict() -> Column:
         F.when(written.isNull() & own.isNull(), F.lit(None))
         .when(written.isNull(), "not-in-snapshot")
         .when(own < written, "earlier")
+        .when(F.col("recreated") > 0, "undetermined")
         .when((F.col("deletions") > 0) & committed.isNull(), "missing")
         .when(F.col("new_reason").isNotNull(), "undetermined")
         .when(own.isNull() & committed.eqNullSafe(written), "no-commit-yet")

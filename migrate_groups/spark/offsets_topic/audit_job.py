@@ -21,7 +21,7 @@ MAX_ROWS = 1000
 # What is kept of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem", "fence"),
-    *("group", "topic", "partition", "offset", "tombstone"),
+    *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
 )
 
 
@@ -175,7 +175,7 @@ def _concluded(
         named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
         doubtful = plain_rows(named, Partition)
     if old["late-commit"]:
-        late_rows = plain_rows(late.orderBy(*in_order), LateCommit)
+        late_rows = plain_rows(late.where(~F.col("recreated")).orderBy(*in_order), LateCommit)
     if any(each.malformed for each in found):
         wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
         malformed = plain_rows(wrong, Malformed)

@@ -69,22 +69,25 @@ class Moments(NamedTuple):
 def commits(log: DataFrame) -> DataFrame:
     """Return every commit and deletion of an offset in a decoded log (`offsets_log.decode`).
 
-    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: deleted), deleted, rewind
-    (the offset is lower than the one that it replaced), until (log_time of the next commit or deletion; null for the
-    last). ``log_time`` is the latest time of these records so far, so that it never goes back along the log.
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: deleted), topic_id, deleted,
+    rewind (the offset is lower than the one that it replaced, and no topic id says that the topic was recreated), until
+    (log_time of the next commit or deletion; null for the last). ``log_time`` is the latest time of these records so
+    far, so that it never goes back along the log.
     """
     order = Window.partitionBy(*_KEYS).orderBy("log_offset")
     found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
     reached = F.max("log_time").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     before, after = F.lag("offset").over(order), F.lead("log_time").over(order)
+    recreated = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(order), F.lit(False))
     return found.select(
         *_KEYS,
         "log_partition",
         "log_offset",
         reached.alias("log_time"),
         "offset",
+        "topic_id",
         F.col("tombstone").alias("deleted"),
-        F.coalesce(F.col("offset") < before, F.lit(False)).alias("rewind"),
+        F.coalesce((F.col("offset") < before) & ~recreated, F.lit(False)).alias("rewind"),
         F.when(after.isNotNull(), F.greatest(reached, after)).alias("until"),
     )
 
@@ -163,11 +166,11 @@ def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
     at_moments = in_force.withColumn("number", F.explode(F.sequence("begun", F.col("after") - 1)))
     nothing, end = F.lit(None).cast(StringType()), F.col("log_end_offset")
     return (
-        at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset")
+        at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset", "topic_id")
         .join(ends, ["topic", "partition", "taken_at"], "left")
         # A log end below the committed offset counts as unknown: it is that of a newer topic with the same name.
         .withColumn("log_end_offset", F.when(F.coalesce(F.col("offset") <= end, F.lit(True)), end))
-        .withColumns({"source_group": nothing, "topic_id": nothing})
+        .withColumn("source_group", nothing)
     )
 
 

@@ -28,7 +28,7 @@ MAX_MOMENTS = 2000
 # What is kept of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "type", "kind", "problem", "value"),
-    *("group", "member", "topic", "partition", "offset", "tombstone"),
+    *("group", "member", "topic", "partition", "offset", "topic_id", "tombstone"),
 )
 _MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 

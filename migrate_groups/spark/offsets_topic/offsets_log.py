@@ -72,6 +72,11 @@ GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-met
 # In these kinds a second string follows the group: the topic of a commit, a member id, or (16) a regular expression.
 _WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
+# Version 4 ends with its tagged fields: their number, then for each its tag, its length and its bytes, ordered by tag.
+# The topic id has tag 0 and 16 bytes. Kafka writes no topic id of zeros. The patterns are of hexadecimal digits.
+_TOPIC_ID_BYTES = 1 + 2 + 16
+_TOPIC_ID = "^(?!00)..0010(?!0{32})"
+_CUT_SHORT_TOPIC_ID = "^(?!00)..(?!0010.{32})(00|$)"
 # The end of the year 9999, because Python has no later timestamps.
 _LAST_MILLISECOND = 253_402_300_799_999
 
@@ -87,7 +92,8 @@ def decode(raw: DataFrame) -> DataFrame:
     Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (the member id
     or the regular expression, if the key has one), tombstone (the record is a deletion), problem (why it can't be
     decoded; null: it can), value (null for committed offsets). For committed offsets: topic, partition, version (of the
-    value), offset, leader_epoch (null: none), metadata, commit_time, expire_time.
+    value), offset, leader_epoch (null: none), topic_id (32 hexadecimal digits in capitals; null: none),
+    metadata, commit_time, expire_time.
     """
     place = ("log_partition", "log_offset", "log_time")
     rows = raw.where(F.col("kind") == "record").select(
@@ -123,18 +129,25 @@ def decode(raw: DataFrame) -> DataFrame:
             "partition": fold(unsigned("key", -4, 4), 32).cast("int"),
         }
     )
-    rows = _with_metadata_place(rows)
+    rows = _with_metadata_place(rows).withColumn("_committed_at", F.col("_metadata_at") + F.col("_metadata_size"))
+    after = F.col("_committed_at") + 8
     rows = rows.withColumns(
         {
             "metadata": text("value", F.col("_metadata_at"), F.col("_metadata_size")),
-            "_committed": _signed("value", F.col("_metadata_at") + F.col("_metadata_size")),
-            "_expires": F.when(
-                F.col("_version") == 1, _signed("value", F.col("_metadata_at") + F.col("_metadata_size") + 8)
-            ),
+            "_committed": _signed("value", F.col("_committed_at")),
+            "_expires": F.when(F.col("_version") == 1, _signed("value", after)),
+            "_tagged": F.when(F.col("_version") == 4, F.hex(F.substring("value", after, _TOPIC_ID_BYTES))),
         }
-    ).withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
+    )
+    rows = rows.withColumn("problem", F.coalesce(_key_problem(), _value_problem()))
     commit, sound = F.col("_commit"), F.col("problem").isNull()
-    valued, epoch = commit & sound & F.col("value").isNotNull(), _bits("_next", 16, 32)
+    rows = rows.withColumns(
+        {
+            "_valued": commit & sound & F.col("value").isNotNull(),
+            "_epoch": F.when(F.col("_version") >= 3, _bits("_next", 16, 32)),
+        }
+    )
+    valued, epoch = F.col("_valued"), F.col("_epoch")
     return rows.select(
         *place,
         "type",
@@ -146,7 +159,8 @@ def decode(raw: DataFrame) -> DataFrame:
         F.col("value").isNull().alias("tombstone"),
         F.when(valued, F.col("_version")).cast("int").alias("version"),
         F.when(valued, F.shiftleft("_first", 16).bitwiseOR(_mask("_next", 48, 16))).alias("offset"),
-        F.when(valued & (F.col("_version") >= 3) & (epoch >= 0), epoch).cast("int").alias("leader_epoch"),
+        F.when(valued & (epoch >= 0), epoch).cast("int").alias("leader_epoch"),
+        F.when(valued & F.col("_tagged").rlike(_TOPIC_ID), F.substring("_tagged", 7, 32)).alias("topic_id"),
         F.when(valued, F.col("metadata")).alias("metadata"),
         F.when(valued, _time("_committed")).alias("commit_time"),
         F.when(valued, _time("_expires")).alias("expire_time"),
@@ -200,7 +214,7 @@ def _key_problem() -> Column:
 
 def _value_problem() -> Column:
     size, version = F.col("_value_size"), F.col("_version")
-    end = F.col("_metadata_at") + F.col("_metadata_size") - 1 + 8
+    end = F.col("_committed_at") + 7
     tail = F.when(version == 1, 8).otherwise(0)
     return F.when(F.col("_commit") & F.col("value").isNotNull(), (
         F.when(size < 2, "a value of less than 2 bytes")
@@ -208,9 +222,10 @@ def _value_problem() -> Column:
         .when(size < 20, "a value that is cut short")
         .when(F.col("_metadata_size").isNull(), "metadata that is too long")
         .when(F.col("_metadata_size") < 0, "null metadata")
-        # A flexible version ends with its tagged fields: at least their number, which takes one byte or more.
+        # Version 4 ends with at least the number of its tagged fields, which takes one byte or more.
         .when(F.when(version == 4, size <= end).otherwise(size != end + tail), "a value of the wrong length")
         .when(F.col("metadata").isNull(), "metadata that is not UTF-8")
+        .when(F.col("_tagged").rlike(_CUT_SHORT_TOPIC_ID), "a topic id that is cut short")
     ))  # fmt: skip
 
 
