@@ -131,7 +131,7 @@ def page(found: Costs, groups: Sequence[GroupCost]) -> str:
         environment()
         .get_template("advice.html")
         .render(groups=groups, most=_MOST_GROUPS, bars=drawn, titles=_TITLES, figures=_figures, seconds=_seconds,
-                limits=_LIMITS, width=_WIDTH, height=_HEIGHT, times=None, curves=(), more_curves=0)
+                limits=_LIMITS, width=_WIDTH, height=_HEIGHT)
     )  # fmt: skip
 
 

@@ -135,9 +135,9 @@ def _measure(
 
     span = None if since is None else parse_span(since, "--since")
     with new_folder(out):
-        landed = land_log(connection, groups, log)
-        with connection.open_reader() as reader:
-            delay = reader.initial_rebalance_delay()
+        with connection.open_offsets_topic() as opened:
+            landed = land_log(opened, groups, log)
+            delay = opened[0].initial_rebalance_delay()
         with spark_here(landed.landing.offsets) as spark:
             from migrate_groups.spark.offsets_topic.advice_job import run_advice
             from migrate_groups.spark.offsets_topic.history_job import LandedFiles

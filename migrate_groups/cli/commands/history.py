@@ -74,7 +74,9 @@ def history(
     from migrate_groups.show import history as shown
 
     with new_folder(asked.out):
-        found = _run(connection, asked, land_log(connection, asked.groups, asked.log))
+        with connection.open_offsets_topic() as opened:
+            landed = land_log(opened, asked.groups, asked.log)
+        found = _run(connection, asked, landed)
         write_whole(asked.out / _PAGE, lambda file: file.write(shown.page(found).encode()))
     if output_format == "json":
         print_document(shown.document(found))
