@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.partitions import TopicPartition
+    from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 
 
 @contextmanager
@@ -45,6 +46,13 @@ class Landed(NamedTuple):
     landing: Landing
     taken_at: datetime
     log_ends: Mapping[TopicPartition, int]
+
+    @property
+    def files(self) -> LandedFiles:
+        """The copied log, as Spark's jobs read it."""
+        from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+
+        return LandedFiles(str(self.landing.log.folder), self.landing.ranges, self.cluster_id)
 
 
 def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str], folder: Path) -> Landed:

@@ -91,7 +91,7 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
         spark_here(landed.landing.offsets) as spark,
     ):
-        from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
+        from migrate_groups.spark.offsets_topic.history_job import run_history
 
         def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
             path = Path(scratch) / "log_ends.parquet"
@@ -100,7 +100,7 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
 
         return run_history(
             spark,
-            LandedFiles(str(landed.landing.log.folder), landed.landing.ranges, landed.cluster_id),
+            landed.files,
             log_ends,
             groups=asked.groups,
             every=asked.every,
