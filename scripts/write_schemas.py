@@ -18,6 +18,7 @@ from migrate_groups.files.runs.plan_json import PlanJson
 from migrate_groups.files.runs.receipt_json import ReceiptJson
 from migrate_groups.show import (  # noqa: F401  each declares a document
     advice,
+    after_split,
     audit,
     costs,
     group_documents,

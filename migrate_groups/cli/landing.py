@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress import bar
 from migrate_groups.errors import InvalidInput, Undetermined
@@ -18,9 +17,10 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.partitions import TopicPartition
+    from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 
 
 @contextmanager
@@ -53,12 +53,20 @@ class Landed(NamedTuple):
     taken_at: datetime
     log_ends: Mapping[TopicPartition, int]
 
+    @property
+    def files(self) -> LandedFiles:
+        """The copied log, as Spark's jobs read it."""
+        from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 
-def land_log(connection: Connection, groups: Collection[str], folder: Path) -> Landed:
+        return LandedFiles(str(self.landing.log.folder), self.landing.ranges, self.cluster_id)
+
+
+def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str], folder: Path) -> Landed:
     """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
-    groups: only the partitions of ``__consumer_offsets`` that hold these groups are copied; if empty, all. Records that
-    the folder has already are not copied again. A warning on stderr names each group that does not exist now.
+    opened: what `Connection.open_offsets_topic` yields. groups: only the partitions of ``__consumer_offsets`` that hold
+    these groups are copied; if empty, all. Records that the folder has already are not copied again. A warning on
+    stderr names each group that does not exist now.
 
     Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was created again or truncated since the last
     copy; `InvalidInput` if the folder can't be used.
@@ -69,21 +77,21 @@ def land_log(connection: Connection, groups: Collection[str], folder: Path) -> L
     from migrate_groups.model.offsets_topic import log_partition
     from migrate_groups.model.partitions import TopicPartition
 
-    with connection.open_offsets_topic() as (reader, topic):
-        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-        if described is None:
-            raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
-        _warn_of_missing(reader, groups)
-        count = len(described.partitions)
-        wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
-        bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
-        cluster_id = reader.cluster_id()
-        log = CopiedLog.load(folder, cluster_id)
-        log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
-        with bar(f"reading {OFFSETS_TOPIC}") as progress:
-            landing = land(reader, topic, log, wanted, progress)
-        # Read before Spark starts, which takes seconds: a later log end would be set against the commits of now.
-        return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
+    reader, topic = opened
+    described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+    if described is None:
+        raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
+    _warn_of_missing(reader, groups)
+    count = len(described.partitions)
+    wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
+    bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
+    cluster_id = reader.cluster_id()
+    log = CopiedLog.load(folder, cluster_id)
+    log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
+    with bar(f"reading {OFFSETS_TOPIC}") as progress:
+        landing = land(reader, topic, log, wanted, progress)
+    # Read before Spark starts, which takes seconds: a later log end would be set against the commits of now.
+    return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:

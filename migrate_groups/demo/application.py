@@ -1,8 +1,8 @@
 """An application of the demo as a process: it consumes topics in a group and appends each record's id to a ledger.
 
-``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP LEDGER TOPIC...`` runs until SIGTERM or the end of
-the demo. It processes each record once, because it commits the records of a poll before the next poll, and stops only
-between two polls.
+``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP CLIENT_ID LEDGER TOPIC...`` runs until SIGTERM or the
+end of the demo. It processes each record once, because it commits the records of a poll before the next poll, and stops
+only between two polls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _BATCH = 50
 _POLL_SECONDS = 0.2
@@ -37,15 +37,23 @@ class Stopped:
         self._signalled = True
 
 
-def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
+class Place(NamedTuple):
+    """Where an application consumes: the brokers, its group, and its client id."""
+
+    bootstrap: str
+    group: str
+    client_id: str
+
+
+def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Yield batches of record ids. A batch is committed when the next one is requested."""
     import confluent_kafka
 
     consumer = confluent_kafka.Consumer(
         {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "client.id": f"{group}-confluent",
+            "bootstrap.servers": place.bootstrap,
+            "group.id": place.group,
+            "client.id": place.client_id,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "partition.assignment.strategy": "range",
@@ -63,7 +71,7 @@ def consume_with_confluent(bootstrap: str, group: str, topics: list[str], stoppe
         consumer.close()
 
 
-def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
+def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Yield batches of record ids. A batch is yielded after it is committed."""
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -84,9 +92,9 @@ def consume_with_kafka_python(bootstrap: str, group: str, topics: list[str], sto
             pass
 
     consumer: Any = KafkaConsumer(
-        bootstrap_servers=bootstrap,
-        group_id=group,
-        client_id=f"{group}-kafka-python",
+        bootstrap_servers=place.bootstrap,
+        group_id=place.group,
+        client_id=place.client_id,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         partition_assignment_strategy=[RangePartitionAssignor],
@@ -119,9 +127,9 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 def main() -> None:
     """Run the application that the command line arguments describe. The Kafka client's log goes to stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    client, bootstrap, group, ledger, *topics = sys.argv[1:]
+    client, bootstrap, group, client_id, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]
-    write_down(Path(ledger), consume(bootstrap, group, topics, Stopped()))
+    write_down(Path(ledger), consume(Place(bootstrap, group, client_id), topics, Stopped()))
 
 
 if __name__ == "__main__":

@@ -74,9 +74,17 @@ class Stage:
         """Start the producer for all topics, and return its ledger: the file that gets the record ids."""
         return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
 
-    def start_application(self, application: Application, group: str) -> Path:
-        """Start an application in a group, and return its ledger: the file that gets the record ids."""
-        arguments = (application.client, self._bootstrap_servers, group)
+    def start_application(self, application: Application, group: str, *, client_id: str | None = None) -> Path:
+        """Start an application in a group, and return its ledger: the file that gets the record ids.
+
+        client_id: its client id; None: the group and the client library.
+        """
+        arguments = (
+            application.client,
+            self._bootstrap_servers,
+            group,
+            client_id or f"{group}-{application.client.removesuffix('-kafka')}",
+        )
         name = f"{group}.{application.name}"
         ledger = self._ledgers / f"{name}.txt"
         return self._spawn(

@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
-import tenacity
+from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, TOPICS, Stage, split_toml
+from migrate_groups.demo.ledger import count, read
+from migrate_groups.demo.scene import Ending, Scene
 
-from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, PARTITIONS, TOPICS, Stage, split_toml
-from migrate_groups.demo.ledger import Count, count, read
-from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.sandbox.broker import Sandbox
-
-_SECONDS = 60
 _ENOUGH_RECORDS = 300
 _FROM_FILE = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _NAIVE = "naive-"
-_PURE = ("split", "export", "reconcile")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """The functions through which the demo prints.
-
-    say: called with an explanation. command: called with a command line before it runs. progress: called with the
-    progress of a wait, again and again. stdout: the file descriptor for what the commands print on stdout; None: the
-    stdout of this process.
-    """
-
-    say: Callable[[str], None]
-    command: Callable[[str], None]
-    progress: Callable[[str], None]
-    stdout: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """The record counts of two migrations of the same group.
-
-    ours: with this tool. naive: with Kafka's own tool, from a snapshot that was taken before the applications stopped.
-    """
-
-    ours: Count
-    naive: Count
-
-
-class Story:
+class Story(Scene):
     """The demo on a sandbox. It writes its files to ``folder``."""
-
-    def __init__(self, sandbox: Sandbox, folder: Path, telling: Telling) -> None:
-        self._sandbox = sandbox
-        self._folder = folder
-        self._ledgers = folder / "ledgers"
-        self._tell = telling
 
     def play(self) -> Ending:
         """Run the demo and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
@@ -75,13 +33,6 @@ class Story:
             produced = self._ledgers / "producer.txt"
             return Ending(ours=count(produced, [*old, *ours]), naive=count(produced, [*old, *naive]))
 
-    def _create_topics(self) -> None:
-        from kafka import KafkaAdminClient
-
-        with KafkaAdminClient(bootstrap_servers=self._sandbox.bootstrap_servers) as admin:
-            admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in TOPICS})
-            admin.wait_for_topics(list(TOPICS))
-
     def _overloaded_group(self, stage: Stage) -> list[Path]:
         self._tell.say(f"{len(TOPICS)} topics, {len(APPLICATIONS)} applications, all in one group: {OLD_GROUP}.")
         old = [stage.start_application(application, OLD_GROUP) for application in APPLICATIONS]
@@ -90,21 +41,6 @@ class Story:
         self._await_records("processed by each application", old, _ENOUGH_RECORDS)
         self._run("describe", OLD_GROUP)
         return old
-
-    def _await_members(self) -> None:
-        """Wait until each application has partitions, so that no rebalance at the start disturbs the demo."""
-        from migrate_groups.kafka.client_config import ClientConfig
-        from migrate_groups.kafka.reader import KafkaPythonReader
-
-        config = ClientConfig(bootstrap_servers=self._sandbox.bootstrap_servers)
-        with closing(KafkaPythonReader(config)) as reader:
-
-            def look() -> dict[str, int]:
-                group = reader.describe_group(OLD_GROUP)
-                return {OLD_GROUP: sum(bool(each.assignment) for each in group.members if group.state == "Stable")}
-
-            everybody = len(APPLICATIONS)
-            self._await("members with partitions", look, lambda seen: seen[OLD_GROUP] == everybody, fails=True)
 
     def _review(self) -> None:
         self._tell.say(
@@ -158,54 +94,6 @@ class Story:
 
         self._await("records still to process", missing, lambda left: not any(left.values()), fails=False)
 
-    def _await_records(self, what: str, ledgers: Iterable[Path], enough: int) -> None:
-        paths = list(ledgers)
-        self._await(
-            f"records {what}",
-            lambda: {path.stem: len(read(path)) for path in paths},
-            lambda seen: min(seen.values()) >= enough,
-            fails=True,
-        )
-
-    def _await(
-        self,
-        what: str,
-        look: Callable[[], Mapping[str, int]],
-        done: Callable[[Mapping[str, int]], bool],
-        *,
-        fails: bool,
-    ) -> None:
-        def check() -> bool:
-            seen = look()
-            self._tell.progress(f"{what}: " + ", ".join(f"{name} {number:,}" for name, number in seen.items()))
-            return done(seen)
-
-        try:
-            tenacity.Retrying(
-                retry=tenacity.retry_if_result(lambda finished: not finished),
-                stop=tenacity.stop_after_delay(_SECONDS),
-                wait=tenacity.wait_fixed(0.5),
-            )(check)
-        except tenacity.RetryError as error:
-            # If ``fails`` is false, the demo goes on, because the record count at the end shows the missing records.
-            if fails:
-                raise MigrateGroupsError(f"{what}: too few after {_SECONDS} s; read {self._ledgers}/*.log") from error
-
-    def _run(self, verb: str, *arguments: str) -> None:
-        where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
-        command = [verb, *arguments, *where]
-        self._tell.command(" ".join(["migrate-groups", *command]))
-        done = subprocess.run(
-            [sys.executable, "-m", "migrate_groups", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=self._tell.stdout,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise MigrateGroupsError(
-                f"migrate-groups {verb} failed with exit code {done.returncode}: see its output above"
-            )
-
     def _run_kafkas_tool(self, *arguments: str) -> None:
         groups = (option for each in APPLICATIONS for option in ("--group", _NAIVE + each.name))
         options = (*arguments, *groups, "--execute")
@@ -213,6 +101,3 @@ class Story:
             " ".join(["kafka-consumer-groups", "--bootstrap-server", self._sandbox.bootstrap_servers, *options])
         )
         self._sandbox.run_tool(_FROM_FILE, *options)
-
-    def _file(self, name: str) -> str:
-        return str(self._folder / name)

@@ -11,11 +11,10 @@ from rich.text import Text
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.planning.applications import Application
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.tables import Table, cell
+from migrate_groups.show.tables import UNKNOWN, Table, cell, number
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.text import counted, one_line, some
 
-_NONE = "-"
 _COLUMNS = {
     **dict.fromkeys(("GROUP", "STATE", "TYPE", "ASSIGNOR"), "<"),
     **dict.fromkeys(("APPLICATIONS", "MEMBERS", "IDLE", "TOPICS", "LAG"), ">"),
@@ -96,8 +95,8 @@ def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> Renderable
             len(status.topics),
             status.lag,
         )
-        names = (cell(status.group), status.state, status.group_type, status.description.assignor or _NONE)
-        table.add_row(*names, *map(_number, counts), cell(each.advice))
+        names = (cell(status.group), status.state, status.group_type, status.description.assignor or UNKNOWN)
+        table.add_row(*names, *map(number, counts), cell(each.advice))
     parts = [part for each in found if whole and each.applications for part in (Text(), *_applications(each))]
     return Group(*([table] if found else []), Text(_totals(found)), *parts)
 
@@ -107,7 +106,7 @@ def _applications(advice: GroupAdvice) -> list[RenderableType]:
     for each in advice.applications or ():
         numbers = (len(each.members), len(idle(each.members)), _lag(advice.status.partitions, each.topics))
         texts = (some(each.topics), some(each.client_ids))
-        table.add_row(cell(each.name), *map(_number, numbers), *map(cell, texts))
+        table.add_row(cell(each.name), *map(number, numbers), *map(cell, texts))
     lines: list[RenderableType] = [Text(f"group {one_line(advice.status.group)}", style="bold"), table]
     if advice.unsubscribed:
         text = f"no member subscribes to {some(advice.unsubscribed)}, for which offsets are committed"
@@ -166,7 +165,3 @@ def _totals(found: Sequence[GroupAdvice]) -> str:
     counts = {finding: sum(each.finding is finding for each in found) for finding in Finding}
     parts = [f"{number:,} {finding}" for finding, number in counts.items() if number]
     return ": ".join([counted(len(found), "group"), *([", ".join(parts)] if parts else [])])
-
-
-def _number(value: int | None) -> str:
-    return _NONE if value is None else str(value)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from migrate_groups.migration.advise.costs import GroupCost
 from migrate_groups.show import comment
+from migrate_groups.show.after_split import PredictedSeconds
 from migrate_groups.show.comment import Size
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
@@ -25,21 +26,22 @@ _Application = object_type(SharedCost)
 _LIMITS = (
     "A time is at most what it says: it counts from a member's last commit to the record of the next generation. A "
     "member that commits seldom, or not when its partitions are revoked, stood still for less. "
-    "Deployments count as rebalances. In cooperative groups only the partitions of members that left are counted, in "
-    "KIP-848 groups none; commits that failed and records that came twice are in no log.",
+    "Deployments count as rebalances. In cooperative groups only the partitions of members that left are counted. In "
+    "KIP-848 groups a partition's time without an owner is counted, and no rebalances; commits that failed and records "
+    "that came twice are in no log.",
 )
 
 
 class CostlyGroup(Part, frozen=True, kw_only=True):
     """A group and what sharing it costs. stood_still: the most of any application, in seconds; null: not known.
 
-    predicted: for each application whose members restart together, its seconds without an owner after a split.
+    predicted: for each application its seconds without an owner after a split, if it restarted as often.
     """
 
     group: str
     advice: str
     stood_still: float | None
-    predicted: dict[str, float]
+    predicted: dict[str, PredictedSeconds]
     applications: tuple[_Application, ...]  # type: ignore[valid-type]  # made from the job's row
 
 
@@ -69,7 +71,7 @@ def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
                 group=each.group,
                 advice=each.advice,
                 stood_still=each.stood_still,
-                predicted=dict(each.predicted),
+                predicted={name: PredictedSeconds(**of._asdict()) for name, of in each.predicted.items()},
                 applications=objects(_Application, each.applications),
             )
             for each in groups
@@ -131,7 +133,7 @@ def page(found: Costs, groups: Sequence[GroupCost]) -> str:
         environment()
         .get_template("advice.html")
         .render(groups=groups, most=_MOST_GROUPS, bars=drawn, titles=_TITLES, figures=_figures, seconds=_seconds,
-                limits=_LIMITS, width=_WIDTH, height=_HEIGHT, times=None, curves=(), more_curves=0)
+                limits=_LIMITS, width=_WIDTH, height=_HEIGHT)
     )  # fmt: skip
 
 

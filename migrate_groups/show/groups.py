@@ -12,12 +12,11 @@ from migrate_groups.migration.reading.groups import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import group_documents as documents
-from migrate_groups.show.tables import Table, cell
+from migrate_groups.show.tables import UNKNOWN, Table, cell, number
 from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line
 
-_NONE = "-"
 _OF_KAFKA = {
     **dict.fromkeys(("GROUP", "TOPIC"), "<"),
     **dict.fromkeys(("PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"), ">"),
@@ -33,7 +32,7 @@ def listing(groups: Sequence[GroupStatus]) -> RenderableType:
     table = Table(columns | ({"REMARKS": "<"} if remarked else {}))
     for group in groups:
         members = None if group.members is None else len(group.members)
-        numbers = map(_number, (members, len(group.topics), group.lag))
+        numbers = map(number, (members, len(group.topics), group.lag))
         remarks = [cell("; ".join(group.remarks))] if remarked else []
         table.add_row(cell(group.group), group.state, group.group_type, *numbers, *remarks)
     return Group(*([table] if groups else []), Text(_totals(groups)))
@@ -54,7 +53,7 @@ def _description(group: GroupStatus) -> RenderableType:
     After Kafka's columns there may be two more. LOG-START-OFFSET is added if a committed offset is below it, because
     unread records are deleted then. TIME-LAG is added if any time lag is known.
     """
-    members = _NONE if group.members is None else len(group.members)
+    members = UNKNOWN if group.members is None else len(group.members)
     plural = "" if members == 1 else "s"
     title = f"group {one_line(group.group)}  {group.state}, {group.group_type}, {members} member{plural}"
     columns = _more_columns(group.partitions)
@@ -161,13 +160,13 @@ def _holders(members: Iterable[Member]) -> Mapping[TopicPartition, Sequence[Memb
 
 def _of_partition(row: Row | None) -> tuple[str, ...]:
     if row is None:
-        return (_NONE,) * 5
-    return (row.topic, *map(_number, (row.partition, row.offset, row.log_end_offset, row.lag)))
+        return (UNKNOWN,) * 5
+    return (row.topic, *map(number, (row.partition, row.offset, row.log_end_offset, row.lag)))
 
 
 def _of_member(member: Member | None) -> tuple[Text, ...]:
     if member is None:
-        return (Text(_NONE),) * 3
+        return (Text(UNKNOWN),) * 3
     return cell(member.member_id), cell(member.host), cell(member.client_id)
 
 
@@ -182,14 +181,14 @@ def _more_columns(rows: Collection[Row]) -> list[str]:
 
 def _more_cells(row: Row | None, columns: Collection[str]) -> list[str]:
     cells = {
-        "LOG-START-OFFSET": _number(row.log_start_offset if row else None),
-        "TIME-LAG": span_in_words(row.time_lag) if row and row.time_lag is not None else _NONE,
+        "LOG-START-OFFSET": number(row.log_start_offset if row else None),
+        "TIME-LAG": span_in_words(row.time_lag) if row and row.time_lag is not None else UNKNOWN,
     }
     return [cells[column] for column in columns]
 
 
 def _sum(group: GroupStatus) -> str:
-    lag = _NONE if group.lag is None else f"{group.lag:,}"
+    lag = UNKNOWN if group.lag is None else f"{group.lag:,}"
     return "; ".join((f"total lag {lag} in {counted(len(group.partitions), 'partition')}", *group.remarks))
 
 
@@ -198,7 +197,7 @@ def _totals(groups: Sequence[GroupStatus]) -> str:
     members = [None if group.members is None else len(group.members) for group in groups]
     known = counted(sum(each or 0 for each in members), "member")
     lags = [group.lag for group in groups if group.lag is not None]
-    lag = f"{sum(lags):,}" if lags else _NONE
+    lag = f"{sum(lags):,}" if lags else UNKNOWN
     parts = [
         counted(len(groups), "group"),
         f"at least {known}" if None in members else known,
@@ -208,7 +207,3 @@ def _totals(groups: Sequence[GroupStatus]) -> str:
     if unknown := sum(group.partitions_without_lag for group in groups):
         parts.append(f"not known for {counted(unknown, 'partition')}")
     return ", ".join(parts)
-
-
-def _number(value: int | None) -> str:
-    return _NONE if value is None else str(value)

@@ -10,6 +10,9 @@ from rich.text import Text
 
 from migrate_groups.text import one_line
 
+UNKNOWN = "-"
+"""The cell of a value that is not known."""
+
 _GAP = "  "
 
 
@@ -57,6 +60,11 @@ def cell(text: str) -> Text:
     Rich would interpret a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
     """
     return Text(one_line(text))
+
+
+def number(value: int | None) -> str:
+    """Return a number as text without separators, as Kafka's own tools print it; `UNKNOWN` for None."""
+    return UNKNOWN if value is None else str(value)
 
 
 def _width(text: Text) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka.coordinator.base import BaseCoordinator
 
-from migrate_groups.demo.application import consume_with_kafka_python
+from migrate_groups.demo.application import Place, consume_with_kafka_python
 from tests.support.broker_world import until
 
 _SLOW_SECONDS = 0.5  # longer than the application's poll
@@ -33,7 +33,7 @@ def test_a_rebalance_that_outlasts_a_poll_is_completed(world, bootstrap_servers,
     processed: list[str] = []
 
     def apply() -> None:
-        for ids in consume_with_kafka_python(bootstrap_servers, group, [topic], stopped):
+        for ids in consume_with_kafka_python(Place(bootstrap_servers, group, "app"), [topic], stopped):
             processed.extend(ids)
 
     application = threading.Thread(target=apply)

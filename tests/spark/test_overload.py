@@ -11,6 +11,7 @@ from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from migrate_groups.spark.offsets_topic.overload import overload
+from migrate_groups.spark.offsets_topic.ownership import owners, without_owner
 from tests.spark.test_members import texts
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -59,7 +60,7 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
         (20, GROUP_KEY, generation(3, a, member("b-1x", "y"), assignor=assignor)),
         commit(21, "y"),
     )
-    found = overload(generations(raw), consumers(raw), commits(raw))
+    found = overload(generations(raw), consumers(raw), owners(raw), commits(raw))
     stood = {
         (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds)
         for row in found.stood_still.collect()
@@ -104,5 +105,55 @@ def test_broken_records_fail_no_job(spark):
         key = b"\0\5" + texts("g", "m") if chance.random() < 0.4 else GROUP_KEY
         records.append((0.0, key[: chance.randint(3, len(key) + 9)], bytes(value[: chance.randint(0, len(value))])))
     raw = log(spark, *records)
-    for decoded in (generations(raw), consumers(raw), commits(raw)):
+    for decoded in (generations(raw), consumers(raw), owners(raw), commits(raw)):
         decoded.collect()
+
+
+PARTITION = bytes(15) + b"\1"
+"""The id of a topic."""
+
+
+def owned(
+    member_id: str, *partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
+) -> tuple[bytes, bytes]:
+    """Return the record of what a KIP-848 member owns and has to revoke of a topic. epochs: as Kafka 4.3 writes it."""
+
+    def listed(numbers: tuple[int, ...]) -> bytes:
+        tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
+        each = PARTITION + bytes([len(numbers) + 1]) + b"".join(one.to_bytes(4) for one in numbers) + tags
+        return b"\2" + each if numbers else b"\1"
+
+    value = bytes(2) + bytes(8) + b"\0" + listed(partitions) + listed(revoking) + b"\0"
+    return b"\0\10" + texts("g", member_id), value
+
+
+@pytest.mark.parametrize("epochs", [False, True])
+def test_a_partition_has_no_owner_until_another_member_has_it(spark, epochs):
+    """A restart of all members counts once, however many partitions; a partition to revoke still has its owner."""
+    empty = b"\1\0"
+    subscribed = [(b"\0\5" + texts("g", each), b"\0\0\0\0" + b"\4b-1" + b"\3/h\2\2x" + empty) for each in "abc"]
+    raw = log(
+        spark,
+        *((0, key, value) for key, value in subscribed),
+        (1, *owned("a", 0, 1, 2, epochs=epochs)),
+        (2, *owned("a", 0, revoking=(1, 2), epochs=epochs)),
+        (3, *owned("a", 0, epochs=epochs)),
+        (5, *owned("b", 1, epochs=epochs)),
+        (6, *owned("b", 1, 2, epochs=epochs)),
+        (10, owned("a")[0], None),
+        (11, owned("b")[0], None),
+        (14, *owned("c", 0, 1, 2, epochs=epochs)),
+        (15, owned("c")[0], None),
+    )
+    whose = spark.createDataFrame(
+        [("g", each, "app") for each in "abc"], "group string, member_id string, application string"
+    )
+    found = [
+        (row.begun - NOON.replace(tzinfo=row.begun.tzinfo), row.seconds, row.whole)
+        for row in without_owner(owners(raw), whose).orderBy("begun").collect()
+    ]
+    assert [(seconds, whole) for _, seconds, whole in found] == [(3.0, False), (4.0, True)]
+    rows = overload(generations(raw), consumers(raw), owners(raw), commits(raw)).stood_still.collect()
+    assert [(row.assignor, row.caused_by == [row.application], row.by_others) for row in rows] == [
+        ("consumer", True, False)
+    ] * 2

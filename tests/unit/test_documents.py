@@ -19,7 +19,8 @@ from migrate_groups.cli.commands import demo, sandbox
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.registry import COMMANDS, command_line
 from migrate_groups.demo.ledger import Count
-from migrate_groups.demo.story import Ending, Story
+from migrate_groups.demo.scene import Ending
+from migrate_groups.demo.story import Story
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import safe_write
 from migrate_groups.files.runs import plan_json

@@ -13,9 +13,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
+from migrate_groups.cli.costs import CostsRequest, compare_after, measure
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
-from migrate_groups.cli.landing import land_log, new_folder
-from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
 
@@ -61,6 +60,14 @@ def advise(
             show_default="all",
         ),
     ] = None,
+    after: Annotated[
+        Path | None,
+        typer.Option(
+            "--after",
+            metavar="RUN_DIR",
+            help="With --log: compare what was predicted with what the log shows since this split, of migrate.",
+        ),
+    ] = None,
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
@@ -73,15 +80,21 @@ def advise(
     Example: migrate-groups advise --spec-for big-group -o split.toml
     """
     if spec_for is not None:
-        if groups or group or log:
-            raise UsageError("--spec-for names the one group to look at: name no other, and no --log")
+        if groups or group or log or after:
+            raise UsageError("--spec-for names the one group to look at: name no other, no --log and no --after")
         _write_spec(connection, spec_for, output or Path("-"), output_format)
         return
     named = options.all_groups(groups, group) if groups or group else []
+    if after is not None and (named or log is None):
+        raise UsageError("--after has the names of the groups: name none, and pass --log DIR")
     if log is not None:
         if output is None:
-            raise UsageError("--log needs -o OUT: a new folder for tables, advice.md and advice.html")
-        _measure(connection, named, log, output, since, output_format)
+            raise UsageError("--log needs -o OUT: a new folder for tables and pages")
+        asked = CostsRequest(named, log, output, None if since is None else parse_span(since, "--since"), output_format)
+        if after is None:
+            measure(connection, asked)
+        else:
+            compare_after(connection, asked, after)
         return
     if output is not None or since is not None:
         raise UsageError("-o goes with --spec-for or --log, --since with --log: pass both")
@@ -123,40 +136,3 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
     if output_format == "json":
         print_document(views.document(found))
     talk(f"{output} written; next: migrate-groups migrate {shlex.quote(str(output))} --dry-run")
-
-
-def _measure(
-    connection: Connection, groups: list[str], log: Path, out: Path, since: str | None, output_format: str
-) -> None:
-    """Copy the log of ``__consumer_offsets``, measure with Spark what it costs to share groups, and write the results.
-
-    groups: their names; empty: all groups. log: the folder for the copied log. out: the new folder for tables and
-    reports. since: a duration that ends now, from which records are measured; None: all records are measured.
-    """
-    require_spark()
-    from migrate_groups.files.safe_write import write_whole
-    from migrate_groups.migration.advise.costs import judge_costs
-
-    span = None if since is None else parse_span(since, "--since")
-    with new_folder(out):
-        landed = land_log(connection, groups, log)
-        with connection.open_reader() as reader:
-            delay = reader.initial_rebalance_delay()
-        with spark_here(landed.landing.offsets) as spark:
-            from migrate_groups.spark.offsets_topic.advice_job import run_advice
-            from migrate_groups.spark.offsets_topic.history_job import LandedFiles
-
-            files = LandedFiles(str(landed.landing.log.folder), landed.landing.ranges, landed.cluster_id)
-            begin = None if span is None else landed.taken_at - span
-            costs = run_advice(spark, files, groups=groups, since=begin, out=out)
-        from migrate_groups.show import costs as views
-
-        judged = judge_costs(costs.applications, landed.taken_at, delay)
-        pages = {"advice.md": views.markdown(judged), "advice.html": views.page(costs, judged)}
-        for name, text in pages.items():
-            write_whole(out / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
-    if output_format == "json":
-        print_document(views.document(costs, judged))
-    else:
-        show(views.terminal(judged))
-    talk(f"tables, advice.md and advice.html written to {out}")

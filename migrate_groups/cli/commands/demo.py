@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,15 +21,30 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from migrate_groups.demo.story import Ending, Telling
+    from migrate_groups.demo.scene import Ending, Scene, Telling
 
 _STDERR = 2
+
+
+class Tale(StrEnum):
+    """The stories of the demo."""
+
+    MIGRATION = "migration"
+    OVERLOAD = "overload"
 
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the files of the demo.")
     ] = Path("demo-out"),
+    story: Annotated[
+        Tale,
+        typer.Option(
+            "--story",
+            help="migration: a group is split, step by step. overload: an application that restarts shares a group, "
+            "with the advice, the split, and the seconds before and after.",
+        ),
+    ] = Tale.MIGRATION,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
     kafka_version: kafka_here.KafkaVersion = DEFAULT_VERSION,
     kafka_home: kafka_here.KafkaHome = None,
@@ -40,16 +56,24 @@ def demo(
     Three applications share one group. Each gets a group of its own while a producer keeps producing. Then every
     record is counted. It needs Java 17 or later.
 
-    Example: migrate-groups demo
+    Example: migrate-groups demo --story overload
     """
     _empty_folder(output)
     jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    from migrate_groups.demo.overload import DELAY_MS, Overload
     from migrate_groups.demo.story import Story
     from migrate_groups.sandbox.broker import start_sandbox
 
     talk(f"starting Kafka {jars.version}")
-    with start_sandbox(jars, java=java) as kafka, _telling(to_stderr=output_format == "json") as telling:
-        ending = Story(kafka, output, telling).play()
+    told: type[Scene] = Story
+    settings = {}
+    if story is Tale.OVERLOAD:
+        told, settings = Overload, {"group.initial.rebalance.delay.ms": DELAY_MS}
+    with (
+        start_sandbox(jars, java=java, settings=settings) as kafka,
+        _telling(to_stderr=output_format == "json") as telling,
+    ):
+        ending = told(kafka, output, telling).play()
         if output_format == "json":
             from migrate_groups.show.documents import DemoDocument
 
@@ -87,7 +111,7 @@ def _telling(*, to_stderr: bool) -> Iterator[Telling]:
     from rich.console import Console
     from rich.text import Text
 
-    from migrate_groups.demo.story import Telling
+    from migrate_groups.demo.scene import Telling
 
     console = Console(highlight=False, soft_wrap=True, stderr=to_stderr)
     status = console.status("")
@@ -122,6 +146,8 @@ def _show_ending(ending: Ending) -> None:
 
     result = table("", produced=">", processed=">", skipped=">", twice=">")
     for way, count in (("migrate-groups", ending.ours), ("the naive way", ending.naive)):
+        if count is None:
+            continue
         result.add_row(
             way, *(f"{number:,}" for number in (count.produced, count.processed, count.skipped, count.twice))
         )

@@ -74,7 +74,9 @@ def history(
     from migrate_groups.show import history as shown
 
     with new_folder(asked.out):
-        found = _run(connection, asked, land_log(connection, asked.groups, asked.log))
+        with connection.open_offsets_topic() as opened:
+            landed = land_log(opened, asked.groups, asked.log)
+        found = _run(connection, asked, landed)
         write_whole(asked.out / _PAGE, lambda file: file.write(shown.page(found).encode()))
     if output_format == "json":
         print_document(shown.document(found))
@@ -89,7 +91,7 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
         tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
         spark_here(landed.landing.offsets) as spark,
     ):
-        from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
+        from migrate_groups.spark.offsets_topic.history_job import run_history
 
         def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
             path = Path(scratch) / "log_ends.parquet"
@@ -98,7 +100,7 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
 
         return run_history(
             spark,
-            LandedFiles(str(landed.landing.log.folder), landed.landing.ranges, landed.cluster_id),
+            landed.files,
             log_ends,
             groups=asked.groups,
             every=asked.every,

@@ -6,29 +6,43 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
 
+_EAGER = ("range", "roundrobin", "sticky")
+_KIP_848 = "consumer"  # as the job names it
 _LOOK = 0.001
 """The share of the time that an application stood still for others, from which on a group is worth a look."""
+
+
+class Predicted(NamedTuple):
+    """The seconds without an owner that are expected after a split: between ``low`` and ``high``."""
+
+    low: float
+    high: float
+
+    @property
+    def seconds(self) -> float:
+        """The middle."""
+        return (self.low + self.high) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCost:
     """A group, what sharing costs its applications, and what to do about it.
 
-    predicted: for each application whose members restart together, the seconds without an owner that the same time
-    would have had after a split. Its group would be Empty each time, and wait.
+    predicted: for each application the seconds without an owner that the same restarts would have had in a group of its
+    own; none if the brokers' delay is not known and it restarted.
     """
 
     group: str
     applications: tuple[SharedCost, ...]
     advice: str
-    predicted: Mapping[str, float]
+    predicted: Mapping[str, Predicted]
 
     @property
     def stood_still(self) -> float | None:
@@ -43,19 +57,39 @@ def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | No
     return tuple(sorted(found, key=lambda each: (-(each.stood_still or 0), -len(each.applications), each.group)))
 
 
+def alone(
+    row: SharedCost, delay: timedelta | None, *, restarts: int | None = None, times: float = 1.0
+) -> Predicted | None:
+    """Return the seconds that an application would be without an owner in a group of its own; None: not known.
+
+    restarts: how often all its members restart together; None: as often as in the shared group. times: how long the
+    predicted time is, as a multiple of the time in the shared group.
+
+    Others no longer stop it. What its single members cost stays. A restart of all members leaves the group Empty. A
+    classic group then waits: once the delay after the first member joins, and once more if another joins meanwhile.
+    The time that the members take to come back is added: at most the shortest outage of a restart in the shared group.
+    A KIP-848 group does not wait, but a partition that moves on to the second member may wait for its heartbeat. Both
+    are measured in docs/advise.md#predictions.
+    """
+    again = row.replaced if restarts is None else restarts
+    single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
+    if not again:
+        return Predicted(single, single)
+    if not row.replaced:
+        return None
+    if row.assignor == _KIP_848:
+        low = again * (row.restart_outage or 0) / row.replaced
+        return Predicted(low, low + again * (row.single_most or 0))
+    if delay is None:
+        return None
+    low = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
+    return Predicted(low, low + again * (row.restart_least or 0))
+
+
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
-    predicted = {row.application: _alone(row, delay) for row in rows if row.replaced and delay}
+    predicted = {row.application: found for row in rows if (found := alone(row, delay)) is not None}
     made = GroupCost(group=group, applications=rows, advice="", predicted=predicted)
     return GroupCost(group=group, applications=rows, advice=_advice(made, now), predicted=predicted)
-
-
-def _alone(row: SharedCost, delay: timedelta) -> float:
-    """Return the outage of an application in a group of its own.
-
-    An Empty group waits the delay, and once more if another member joins meanwhile.
-    """
-    waits = 2 if len(row.clients) > 1 else 1
-    return (row.outage or 0) + row.replaced * waits * delay.total_seconds()
 
 
 def _advice(found: GroupCost, now: datetime) -> str:
@@ -64,7 +98,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
         return "not known: a member subscribes by a regular expression, whose topics the log does not have"
     if first.applications < 2:
         return "nothing to do: one application"
-    if first.assignor not in ("range", "roundrobin", "sticky"):
+    if first.assignor not in _EAGER:
         return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:
@@ -76,11 +110,13 @@ def _advice(found: GroupCost, now: datetime) -> str:
         "try cooperative-sticky or KIP-848 first",
     ]
     worse = [
-        f"{name} alone would stand still about {alone:.0f} s, not {_outage(found, name):.0f} s"
-        for name, alone in found.predicted.items()
+        f"{row.application} alone would stand still {_range(expected)}, not {row.outage or 0:.0f} s"
+        for row in found.applications
+        if row.replaced and (expected := found.predicted.get(row.application))
     ]
     return "; ".join([*parts, *worse])
 
 
-def _outage(found: GroupCost, application: str) -> float:
-    return next(row.outage or 0 for row in found.applications if row.application == application)
+def _range(expected: Predicted) -> str:
+    low, high = round(expected.low), round(expected.high)
+    return f"about {low} s" if low == high else f"{low} to {high} s"

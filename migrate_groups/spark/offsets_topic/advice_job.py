@@ -18,12 +18,10 @@ from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 from migrate_groups.spark.offsets_topic.offsets_log import landed_log
-from migrate_groups.spark.offsets_topic.overload import Overload, overload
+from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, overload
+from migrate_groups.spark.offsets_topic.ownership import owners
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.snapshots import written_path
-
-KIP_848 = "consumer"
-"""The assignor of a group that uses KIP-848's protocol, in the table of advice."""
 
 
 class SharedCost(NamedTuple):
@@ -34,8 +32,9 @@ class SharedCost(NamedTuple):
     since: the first of the records of members. rebalances: how many generations ended since. caused: how many of
     them this application's members began, by joining or leaving. stood_still: seconds without an owner in generations
     that others ended, at most; None: not known. outage: the same in generations that it ended. replaced: how often all
-    its members left or restarted together. missing: how many offsets of the group's partition of the log were
-    compacted away.
+    its members restarted together. restart_outage: the part of ``outage`` in these restarts. restart_least: the
+    shortest of them. single_most: the longest outage that was no such restart. missing: how many offsets of the group's
+    partition of the log were compacted away.
     """
 
     group: str
@@ -51,6 +50,9 @@ class SharedCost(NamedTuple):
     stood_still: float | None
     outage: float | None
     replaced: int
+    restart_outage: float | None
+    restart_least: float | None
+    single_most: float | None
     missing: int
 
 
@@ -80,25 +82,34 @@ class Costs:
     generations: tuple[Generation, ...]
 
 
-def run_advice(
-    spark: SparkSession, log: LandedFiles, *, groups: Collection[str], since: datetime | None, out: Path
-) -> Costs:
+class Span(NamedTuple):
+    """A time in the log, from ``since`` up to ``until``; None: no bound."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span, out: Path) -> Costs:
     """Write the tables ``generations``, ``subscriptions``, ``stood_still`` and ``advice``, as Parquet and as CSV.
 
-    groups: their names; empty: all. since: only records from then on; None: all. out: an existing folder.
+    groups: their names; empty: all. span: only records in it count. out: an existing folder.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
     raw = landed_log(spark, log.folder)
     wanted = F.col("group").isin(*groups) if groups else F.lit(True)
-    if since is not None:
-        wanted = wanted & (F.col("log_time") >= F.lit(since))
+    if span.since is not None:
+        wanted = wanted & (F.col("log_time") >= F.lit(span.since))
+    if span.until is not None:
+        wanted = wanted & (F.col("log_time") < F.lit(span.until))
     classic = generations(raw).where(wanted).localCheckpoint()
     new = consumers(raw).where(wanted).localCheckpoint()
     # Only commits of groups with generations say for how long members stood still.
     of_groups = classic.select("group").distinct()
     made = commits(raw).where(wanted).join(F.broadcast(of_groups), "group", "left_semi")
-    found = overload(classic.where(F.col("members").isNotNull()), new.where(F.col("topics").isNotNull()), made)
+    owned = owners(raw).where(wanted).join(F.broadcast(new.select("group").distinct()), "group", "left_semi")
+    subscribed = new.where(F.col("topics").isNotNull())
+    found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, made)
     found = Overload(*(each.localCheckpoint() for each in found))
     missing = _missing(spark, raw, log)
     table = advice(found, classic, new).join(missing, "log_partition").drop("log_partition").localCheckpoint()
@@ -154,6 +165,9 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
         F.sum(F.when(F.col("by_others"), F.col("seconds"))).alias("stood_still"),
         F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
         F.count_if("replaced").cast("int").alias("replaced"),
+        F.sum(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_outage"),
+        F.min(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_least"),
+        F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
     )
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
     return (

@@ -28,26 +28,26 @@ def generations(raw: DataFrame) -> DataFrame:
     client_id, rebalance_timeout_ms, topics, partitions; empty: the group was Empty; null: they can't be decoded). Left
     out are deletions, and groups of another protocol type, such as Connect's.
     """
-    rows = _records(raw, _CLASSIC)
-    version = F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2))
-    protocol_type = text("value", F.lit(5), _number(F.lit(3), 2))
+    rows = records(raw, _CLASSIC)
+    version = F.when(F.octet_length("value") >= 2, number(F.lit(1), 2))
+    protocol_type = text("value", F.lit(5), number(F.lit(3), 2))
     rows = rows.where(version.isin(*_VERSIONS)).select(
         "*",
         version.alias("_version"),
         F.coalesce(protocol_type, F.lit("")).alias("_type"),
-        _place(_after_string(F.lit(3))).alias("_generation_at"),
+        place(_after_string(F.lit(3))).alias("_generation_at"),
     )
     rows = rows.where(F.col("_type").isin("", "consumer"))
-    rows = rows.withColumn("_leader_at", _place(_after_string(F.col("_generation_at") + 4)))
+    rows = rows.withColumn("_leader_at", place(_after_string(F.col("_generation_at") + 4)))
     at = _after_string(F.col("_leader_at")) + F.when(F.col("_version") >= 2, 8).otherwise(0)
-    rows = rows.withColumn("_members_at", _place(at))
-    size = _number(F.col("_generation_at") + 4, 2)
+    rows = rows.withColumn("_members_at", place(at))
+    size = number(F.col("_generation_at") + 4, 2)
     return rows.select(
         "group",
         "log_partition",
         "log_offset",
         "log_time",
-        _number(F.col("_generation_at"), 4).cast("int").alias("generation"),
+        number(F.col("_generation_at"), 4).cast("int").alias("generation"),
         F.coalesce(text("value", F.col("_generation_at") + 6, size), F.lit("")).alias("assignor"),
         _members().alias("members"),
     )
@@ -59,18 +59,18 @@ def consumers(raw: DataFrame) -> DataFrame:
     Columns: group, log_partition, log_offset, log_time, member_id, client_id, topics (null: they can't be decoded),
     regex (null: none).
     """
-    rows = _records(raw, _KIP_848).where(_number(F.lit(1), 2).isin(0, 1))
+    rows = records(raw, _KIP_848).where(number(F.lit(1), 2).isin(0, 1))
     # The positions of the group instance id, the rack, the client id, the host and the topics.
     places = F.aggregate(
         F.sequence(F.lit(1), F.lit(4)),
         F.array(F.lit(3)),
-        lambda found, _: F.array_append(found, _place(_let(F.element_at(found, -1), _after_compact))),
+        lambda found, _: F.array_append(found, place(let(F.element_at(found, -1), _after_compact))),
     )
     rows = rows.withColumn("_at", places)
-    topics = _let(
+    topics = let(
         F.col("_at")[4],
-        lambda at: _let(
-            _varint(at)[1], lambda count: F.struct(_strings(at + _varint(at)[0], count - 1, _compact).alias("of"))
+        lambda at: let(
+            varint(at)[1], lambda count: F.struct(_strings(at + varint(at)[0], count - 1, _compact).alias("of"))
         ),
     )["of"]
     rows = rows.withColumn("_topics", topics)
@@ -80,9 +80,9 @@ def consumers(raw: DataFrame) -> DataFrame:
         "log_offset",
         "log_time",
         F.col("member").alias("member_id"),
-        _let(F.col("_at")[2], lambda at: _compact(at)[1]).alias("client_id"),
+        let(F.col("_at")[2], lambda at: _compact(at)[1]).alias("client_id"),
         F.array_sort(F.col("_topics")["texts"]).alias("topics"),
-        F.nullif(_let(F.col("_topics")["at"], lambda at: _compact(at)[1]), F.lit("")).alias("regex"),
+        F.nullif(let(F.col("_topics")["at"], lambda at: _compact(at)[1]), F.lit("")).alias("regex"),
     )
 
 
@@ -105,14 +105,14 @@ def commits(raw: DataFrame) -> DataFrame:
     )
 
 
-def _records(raw: DataFrame, number: int) -> DataFrame:
-    """Return group, member and value of all records of a type that are no deletions and have a sound key."""
-    said = raw.where((F.col("kind") == "record") & (F.hex(F.substring("key", 1, 2)) == f"{number:04X}"))
+def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
+    """Return group, member and value of all records of a type with a sound key. deleted: also of deletions."""
+    said = raw.where((F.col("kind") == "record") & (F.hex(F.substring("key", 1, 2)) == f"{kind:04X}"))
     group_size = fold(unsigned("key", 3, 2), 16)
     member_size = fold(unsigned("key", 5 + group_size, 2), 16)
-    has_member = number == _KIP_848
+    has_member = kind != _CLASSIC
     size = 4 + group_size + (2 + member_size if has_member else 0)
-    return said.where(F.col("value").isNotNull() & (F.octet_length("key") == size)).select(
+    return said.where((F.lit(deleted) | F.col("value").isNotNull()) & (F.octet_length("key") == size)).select(
         text("key", F.lit(5), group_size).alias("group"),
         (text("key", 7 + group_size, member_size) if has_member else F.lit("")).alias("member"),
         *("log_partition", "log_offset", "log_time", "value"),
@@ -121,21 +121,21 @@ def _records(raw: DataFrame, number: int) -> DataFrame:
 
 def _members() -> Column:
     """Return the members in a classic group's record; null if it is cut short."""
-    found = _number(F.col("_members_at"), 4)
+    found = number(F.col("_members_at"), 4)
     count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
     begun = F.struct((F.col("_members_at") + 4).cast("int").alias("at"), F.array().cast(_MEMBERS).alias("found"))
 
     def step(state: Column, _: Column) -> Column:
         version = F.col("_version")
         instance = _after_string(state["at"])
-        return _let(
+        return let(
             F.when(version >= 3, _after_string(instance)).otherwise(instance),
-            lambda client: _let(
+            lambda client: let(
                 _after_string(_after_string(client)) + F.when(version >= 1, 8).otherwise(4),
-                lambda subscription: _let(
+                lambda subscription: let(
                     _after_bytes(subscription),
                     lambda assignment: F.struct(
-                        _place(_after_bytes(assignment)).alias("at"),
+                        place(_after_bytes(assignment)).alias("at"),
                         F.array_append(state["found"], _member(state["at"], client, subscription, assignment)).alias(
                             "found"
                         ),
@@ -158,16 +158,16 @@ _MEMBERS = (
 
 def _member(at: Column, client: Column, subscription: Column, assignment: Column) -> Column:
     """Return a member from the positions of its fields; a subscription or assignment of no bytes is empty."""
-    timeout = F.when(F.col("_version") >= 1, _number(subscription - 8, 4)).otherwise(_number(subscription - 4, 4))
-    topics = _strings(subscription + 10, _number(subscription + 6, 4), _string)["texts"]
+    timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
+    topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
     return F.struct(
-        text("value", at + 2, _number(at, 2)).alias("member_id"),
-        text("value", client + 2, _number(client, 2)).alias("client_id"),
+        text("value", at + 2, number(at, 2)).alias("member_id"),
+        text("value", client + 2, number(client, 2)).alias("client_id"),
         timeout.cast("int").alias("rebalance_timeout_ms"),
-        F.when(_number(subscription, 4) >= 6, F.array_sort(topics))
+        F.when(number(subscription, 4) >= 6, F.array_sort(topics))
         .otherwise(F.array().cast("array<string>"))
         .alias("topics"),
-        F.when(_number(assignment, 4) >= 6, _assigned(assignment + 6))
+        F.when(number(assignment, 4) >= 6, _assigned(assignment + 6))
         .otherwise(F.array().cast(_PARTITIONS))
         .alias("partitions"),
     )
@@ -175,26 +175,26 @@ def _member(at: Column, client: Column, subscription: Column, assignment: Column
 
 def _assigned(at: Column) -> Column:
     """Return the partitions in the assignment whose number of topics is at a position of the value."""
-    count = F.least(_number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
+    count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
 
     def step(state: Column, _: Column) -> Column:
         def with_partitions(numbers: Column) -> Column:
             most = F.octet_length("value") / _LEAST_PARTITION
-            number = F.greatest(F.least(_number(numbers, 4), most).cast("int"), F.lit(0))
-            topic = text("value", state["at"] + 2, _number(state["at"], 2))
+            count = F.greatest(F.least(number(numbers, 4), most).cast("int"), F.lit(0))
+            topic = text("value", state["at"] + 2, number(state["at"], 2))
             made = F.transform(
-                F.sequence(F.lit(1), F.greatest(number, F.lit(1))),
+                F.sequence(F.lit(1), F.greatest(count, F.lit(1))),
                 lambda each: F.struct(
-                    topic.alias("topic"), _number(numbers + 4 * each, 4).cast("int").alias("partition")
+                    topic.alias("topic"), number(numbers + 4 * each, 4).cast("int").alias("partition")
                 ),
             )
             return F.struct(
-                _place(numbers + 4 + 4 * number).alias("at"),
-                F.when(number > 0, F.concat(state["found"], made)).otherwise(state["found"]).alias("found"),
+                place(numbers + 4 + 4 * count).alias("at"),
+                F.when(count > 0, F.concat(state["found"], made)).otherwise(state["found"]).alias("found"),
             )
 
-        return _let(_after_string(state["at"]), with_partitions)
+        return let(_after_string(state["at"]), with_partitions)
 
     stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(count, F.lit(1))), begun, step)["found"]
     return F.when(count > 0, stepped).otherwise(F.array().cast(_PARTITIONS))
@@ -203,11 +203,11 @@ def _assigned(at: Column) -> Column:
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
     """Return a struct: ``texts``, as many as ``count``, and ``at``, the position after them."""
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
-    begun = F.struct(_place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
+    begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
 
     def step(state: Column, _: Column) -> Column:
         after, said = read(state["at"])
-        return F.struct(_place(after).alias("at"), F.array_append(state["texts"], said).alias("texts"))
+        return F.struct(place(after).alias("at"), F.array_append(state["texts"], said).alias("texts"))
 
     stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(bounded, F.lit(1))), begun, step)
     return F.when(bounded > 0, stepped).otherwise(begun)
@@ -215,21 +215,21 @@ def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, C
 
 def _string(at: Column) -> tuple[Column, Column]:
     """Return the position after a string, whose length takes two bytes, and the string."""
-    return _after_string(at), text("value", at + 2, _number(at, 2))
+    return _after_string(at), text("value", at + 2, number(at, 2))
 
 
 def _compact(at: Column) -> tuple[Column, Column]:
     """Return the position after a compact string, whose length plus one is a varint, and the string; null: none."""
-    size, length = _varint(at)
+    size, length = varint(at)
     return _after_compact(at), text("value", at + size, length - 1)
 
 
 def _after_compact(at: Column) -> Column:
-    size, length = _varint(at)
+    size, length = varint(at)
     return at + size + F.greatest(length - 1, F.lit(0))
 
 
-def _varint(at: Column) -> tuple[Column, Column]:
+def varint(at: Column) -> tuple[Column, Column]:
     """Return how many bytes a varint of at most two bytes takes, and its value."""
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
@@ -237,24 +237,29 @@ def _varint(at: Column) -> tuple[Column, Column]:
 
 def _after_string(at: Column) -> Column:
     """Return the position after a string, whose length takes two bytes and is -1 for null."""
-    return at + 2 + F.greatest(_number(at, 2), F.lit(0))
+    return at + 2 + F.greatest(number(at, 2), F.lit(0))
 
 
 def _after_bytes(at: Column) -> Column:
     """Return the position after bytes, whose length takes four bytes and is -1 for null."""
-    return at + 4 + F.greatest(_number(at, 4), F.lit(0))
+    return at + 4 + F.greatest(number(at, 4), F.lit(0))
 
 
-def _let(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then`` of a value, which Spark computes once: repeated, it would double with each field."""
-    return F.transform(F.array(_place(value)), then)[0]
+def let(at: Column, then: Callable[[Column], Column]) -> Column:
+    """Return ``then`` of a position, which Spark computes once: repeated, it would double with each field."""
+    return bind(place(at), then)
 
 
-def _place(at: Column) -> Column:
+def bind(value: Column, then: Callable[[Column], Column]) -> Column:
+    """Return ``then`` of a value of any type, which Spark computes once."""
+    return F.transform(F.array(value), then)[0]
+
+
+def place(at: Column) -> Column:
     """Return a position of the value, or one behind its end if the record claims more bytes than it has."""
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
-def _number(at: Column, size: int) -> Column:
+def number(at: Column, size: int) -> Column:
     """Return the signed number in ``size`` bytes of the value from position ``at`` (from 1); null if there are none."""
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

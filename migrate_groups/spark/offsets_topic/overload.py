@@ -11,6 +11,11 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.spark.offsets_topic.ownership import without_owner
+
+KIP_848 = "consumer"
+"""The assignor of a group that uses KIP-848's protocol, in the tables."""
+
 _EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
 
@@ -22,7 +27,8 @@ class Overload(NamedTuple):
     generations: one row for each generation: generation, assignor, members, joined and left (client ids), caused_by
     (applications), until (when the next generation began; null: it is the last).
     stood_still: one row for each generation that ended and each application in it: ended_at, caused_by, by_others,
-    seconds (at most; null: not known).
+    replaced (none of the application's members was left in the next generation, and some came back), seconds (at most;
+    null: not known). For a KIP-848 group: one row for each time in which partitions of an application had no owner.
     """
 
     subscriptions: DataFrame
@@ -74,10 +80,10 @@ def applications(members: DataFrame) -> DataFrame:
     return of_topic.join(named, ["group", "_first"]).select("group", "topic", "application")
 
 
-def overload(generations: DataFrame, consumers: DataFrame, commits: DataFrame) -> Overload:
-    """Return the tables, from `generations.generations`, `generations.consumers` and the commits of the log.
+def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
+    """Return the tables, from `generations.generations`, `generations.consumers`, `ownership.owners`, and the commits.
 
-    commits: columns group, topic, partition, log_offset, log_time. The caller may restrict all three to a time.
+    commits: columns group, topic, partition, log_offset, log_time. The caller may restrict all four to a time.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -115,6 +121,7 @@ def overload(generations: DataFrame, consumers: DataFrame, commits: DataFrame) -
     none = F.array().cast("array<string>")
     ended = spans.join(caused, [*_PLACE], "left").withColumn("caused_by", F.coalesce("caused_by", none))
     ended = ended.localCheckpoint()
+    classic_rows = _stood_still(ended, of_member, _last_commits(generations, commits).localCheckpoint())
     return Overload(
         subscriptions=subscriptions,
         generations=ended.select(
@@ -124,7 +131,7 @@ def overload(generations: DataFrame, consumers: DataFrame, commits: DataFrame) -
             _clients(F.array_except("_ids", "_next"), "members").alias("left"),
             "caused_by",
         ),
-        stood_still=_stood_still(ended, of_member, _last_commits(generations, commits).localCheckpoint()),
+        stood_still=classic_rows.unionByName(_ownerless(owned, of_member)),
     )
 
 
@@ -174,6 +181,25 @@ def _last_commits(generations: DataFrame, commits: DataFrame) -> DataFrame:
     )
 
 
+def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
+    """Return the times without an owner of KIP-848 groups in the columns of ``stood_still``.
+
+    Only members that leave or join the application itself leave its partitions without an owner, because the brokers
+    take none from members of another application.
+    """
+    return without_owner(owned, of_member).select(
+        "group",
+        F.lit(None).cast("int").alias("generation"),
+        F.lit(KIP_848).alias("assignor"),
+        F.col("begun").alias("ended_at"),
+        "application",
+        F.array("application").alias("caused_by"),
+        F.lit(False).alias("by_others"),
+        F.col("whole").alias("replaced"),
+        "seconds",
+    )
+
+
 def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> DataFrame:
     """Return for how long each application stood still at the end of each generation; see `Overload`.
 
@@ -211,5 +237,5 @@ def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> Dat
     return by_application.select(
         "group", "generation", "assignor", F.col("until").alias("ended_at"), "application",
         "caused_by", (~F.array_contains("caused_by", F.col("application"))).alias("by_others"),
-        F.coalesce("replaced", F.lit(False)).alias("replaced"), "seconds",
+        F.coalesce(F.col("replaced") & F.col("back_at").isNotNull(), F.lit(False)).alias("replaced"), "seconds",
     )  # fmt: skip

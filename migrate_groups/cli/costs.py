@@ -1,0 +1,120 @@
+"""Measure with Spark what sharing a group costs, for ``advise --log`` and ``advise --after``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.console import show, talk
+from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.landing import Landed, land_log, new_folder
+from migrate_groups.cli.spark_here import require_spark, spark_here
+from migrate_groups.errors import Undetermined, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+
+
+class CostsRequest(NamedTuple):
+    """The request for what sharing costs.
+
+    groups: the consumer groups; empty: all. log: the folder with the copied log. out: the new folder for tables and
+    pages. since: how far back; None: all.
+    """
+
+    groups: list[str]
+    log: Path
+    out: Path
+    since: timedelta | None
+    output_format: str
+
+
+def measure(connection: Connection, asked: CostsRequest) -> None:
+    """Copy the log, measure what sharing costs, and write tables and reports."""
+    require_spark()
+    from migrate_groups.migration.advise.costs import judge_costs
+
+    with new_folder(asked.out):
+        with connection.open_offsets_topic() as opened:
+            landed = land_log(opened, asked.groups, asked.log)
+            delay = opened[0].initial_rebalance_delay()
+        with spark_here(landed.landing.offsets) as spark:
+            from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+
+            span = Span(since=_begin(asked, landed))
+            costs = run_advice(spark, landed.files, groups=asked.groups, span=span, out=asked.out)
+        from migrate_groups.show import costs as views
+
+        judged = judge_costs(costs.applications, landed.taken_at, delay)
+        _write(asked.out / "advice.md", views.markdown(judged))
+        _write(asked.out / "advice.html", views.page(costs, judged))
+    if asked.output_format == "json":
+        print_document(views.document(costs, judged))
+    else:
+        show(views.terminal(judged))
+    talk(f"tables, advice.md and advice.html written to {asked.out}")
+
+
+def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
+    """Compare what was predicted with what the log shows since the split in ``run_dir``."""
+    require_spark()
+    from migrate_groups.files.runs import receipt_json
+    from migrate_groups.files.runs.run_dir import receipt_in
+    from migrate_groups.migration.advise.after import Split, compare
+    from migrate_groups.show import after_split as views
+
+    execution = receipt_json.load(receipt_in(run_dir)).to_judge()
+    changes = [entry.change for entry in execution.entries]
+    targets = {change.topic: change.group for change in changes}
+    sources = {change.source_group for change in changes if change.source_group}
+    with new_folder(asked.out):
+        with connection.open_offsets_topic() as opened:
+            if opened[0].cluster_id() != execution.cluster_id:
+                raise UsageError(f"{run_dir} is of another cluster, {execution.cluster_id}: check --bootstrap-server")
+            landed = land_log(opened, {*sources, *targets.values()}, asked.log)
+            delay = opened[0].initial_rebalance_delay()
+        split = Split(targets=targets, written_at=execution.started_at, read_at=landed.taken_at)
+        with spark_here(landed.landing.offsets) as spark:
+            before = _applications(
+                spark, landed, sources, (_begin(asked, landed), split.written_at), asked.out / "before"
+            )
+            after = _applications(spark, landed, {*targets.values()}, (split.written_at, None), asked.out / "after")
+        if not before:
+            raise Undetermined(
+                "the log has no record of the source group's members before the split: pass the --log that you used "
+                "before the split, or a longer --since"
+            )
+        found = compare(before, after, split, delay)
+        _write(asked.out / "after.html", views.page(found))
+    if asked.output_format == "json":
+        print_document(views.document(found))
+    else:
+        show(views.terminal(found))
+    talk(f"tables and after.html written to {asked.out}")
+
+
+def _applications(
+    spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
+) -> tuple[SharedCost, ...]:
+    """Return the applications of groups in a time, and write their tables; none if the log has no record of members."""
+    from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+
+    out.mkdir()
+    with suppress(Undetermined):
+        return run_advice(spark, landed.files, groups=sorted(groups), span=Span(*span), out=out).applications
+    return ()
+
+
+def _begin(asked: CostsRequest, landed: Landed) -> datetime | None:
+    return None if asked.since is None else landed.taken_at - asked.since
+
+
+def _write(path: Path, text: str) -> None:
+    from migrate_groups.files.safe_write import write_whole
+
+    write_whole(path, lambda file: file.write(text.encode()))

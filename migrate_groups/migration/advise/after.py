@@ -1,0 +1,112 @@
+"""Compare what was predicted for each application with what the log shows after a split was carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from migrate_groups.migration.advise.costs import Predicted, alone
+from migrate_groups.text import counted, some
+
+if TYPE_CHECKING:
+    from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+
+_SHARE, _SECONDS = 0.2, 2.0
+"""A prediction holds within this share of what was measured, or within these seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterSplit:
+    """An application before and after the split.
+
+    before: what the shared group cost it. groups: the target groups of its topics. restarts: how often all its members
+    restarted together since the split; None: not known. predicted, measured: the seconds without an owner since the
+    split; None: not known. remarks: what can't be told, and why.
+    """
+
+    before: SharedCost
+    groups: tuple[str, ...]
+    restarts: int | None
+    predicted: Predicted | None
+    measured: float | None
+    remarks: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the prediction holds, within 20 % or 2 s, whichever is more; None: not known."""
+        if self.predicted is None or self.measured is None:
+            return None
+        off = max(self.predicted.low - self.measured, self.measured - self.predicted.high, 0)
+        return off <= max(_SECONDS, self.measured * _SHARE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A split that was carried out: the target group of each topic, when it was written, and when the log was read."""
+
+    targets: Mapping[str, str]
+    written_at: datetime
+    read_at: datetime
+
+
+def compare(
+    before: Sequence[SharedCost], after: Sequence[SharedCost], split: Split, delay: timedelta | None
+) -> tuple[AfterSplit, ...]:
+    """Return each application of the source group, the one with the most seconds after the split first.
+
+    before: the applications of the source group up to the split; after: those of the target groups since. delay:
+    ``group.initial.rebalance.delay.ms``.
+    """
+    found = [_compared(row, after, split, delay) for row in before]
+    return tuple(sorted(found, key=lambda each: (-(each.measured or 0), each.before.application)))
+
+
+def _compared(before: SharedCost, after: Sequence[SharedCost], split: Split, delay: timedelta | None) -> AfterSplit:
+    groups = tuple(sorted({split.targets[topic] for topic in before.topics if topic in split.targets}))
+    rows = [row for row in after if row.group in groups and {*row.topics} & {*before.topics}]
+    remarks = [*_remarks(before, rows, groups)]
+    seen = bool(rows) and {row.group for row in rows} == {*groups}
+    restarts = sum(row.replaced for row in rows) if seen else None
+    predicted = None
+    if len(groups) == 1 and restarts is not None:
+        spans = split.read_at - min(row.since for row in rows), split.written_at - before.since
+        times = spans[0] / spans[1] if spans[1] else 1.0
+        predicted = alone(before, delay, restarts=restarts, times=times)
+        if restarts and not before.replaced:
+            remarks.append("no prediction: its members never restarted together before the split")
+        elif predicted is None:
+            remarks.append("no prediction: group.initial.rebalance.delay.ms can't be read")
+        elif before.replaced and not restarts:
+            remarks.append("its members have not restarted together since the split")
+    return AfterSplit(
+        before=before,
+        groups=groups,
+        restarts=restarts,
+        predicted=predicted,
+        measured=_measured(rows) if seen else None,
+        remarks=tuple(remarks),
+    )
+
+
+def _measured(rows: Sequence[SharedCost]) -> float | None:
+    known = [each for row in rows for each in (row.outage, row.stood_still) if each is not None]
+    return sum(known, 0.0) if known or not any(row.rebalances for row in rows) else None
+
+
+def _remarks(before: SharedCost, rows: Sequence[SharedCost], groups: Collection[str]) -> list[str]:
+    found = []
+    if not groups:
+        return ["its topics have not moved"]
+    if silent := {*groups} - {row.group for row in rows}:
+        found.append(f"the log has no record of members of {some(silent)} since the split: not started yet?")
+    if len(groups) > 1:
+        found.append(f"no prediction: its topics went to {counted(len(groups), 'group')}")
+    if others := {topic for row in rows for topic in row.topics} - {*before.topics}:
+        found.append(f"it shares its new group with readers of {some(others)}")
+    if rows and _measured(rows) is None:
+        found.append("not measured: no commit of its members before a rebalance")
+    if missing := sum(row.missing for row in [before, *rows]):
+        found.append(f"{counted(missing, 'offset')} compacted away: earlier rebalances are not counted")
+    return found

@@ -1,0 +1,127 @@
+"""Predicted and measured seconds after a split: on a terminal, as JSON, and as an HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from migrate_groups.migration.advise.after import AfterSplit
+from migrate_groups.migration.advise.costs import Predicted
+from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.page import environment
+from migrate_groups.show.tables import UNKNOWN, Table, cell
+from migrate_groups.text import counted, some
+
+_COLUMNS = {
+    **dict.fromkeys(("APPLICATION", "GROUP"), "<"),
+    **dict.fromkeys(("WAITED-BEFORE", "OUTAGE-BEFORE", "RESTARTS-BEFORE", "RESTARTS", "PREDICTED", "MEASURED"), ">"),
+    **dict.fromkeys(("HOLDS", "REMARKS"), "<"),
+}
+_TITLES = tuple(title.lower().replace("-", " ") for title in _COLUMNS)
+_NOTE = (
+    "Seconds without an owner. Waited before: in the shared group, for others, at most. Predicted: for as many "
+    "restarts as there were since the split. It holds if it is within 20 % or 2 s of what the log shows."
+)
+
+
+class PredictedSeconds(Part, frozen=True, kw_only=True):
+    """The seconds without an owner that are expected, between low and high."""
+
+    low: float
+    high: float
+
+
+class AfterSplitApplication(Part, frozen=True, kw_only=True):
+    """An application before and after the split. A value that is not known is null.
+
+    assignor: of the shared group; "consumer" for KIP-848. groups: the new groups of its topics. waited_before: the
+    seconds that it stood still for others in the shared group, at most. outage_before: the seconds that it was without
+    an owner because of its own members. restarts_before, restarts: how often all its members restarted together, before
+    the split and since. predicted, measured: the seconds without an owner since the split. holds: whether they agree
+    within 20 % or 2 s. remarks: what can't be told.
+    """
+
+    application: str
+    assignor: str
+    groups: Sequence[str]
+    waited_before: float | None
+    outage_before: float | None
+    restarts_before: int
+    restarts: int | None
+    predicted: PredictedSeconds | None
+    measured: float | None
+    holds: bool | None
+    remarks: Sequence[str]
+
+
+class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/after-split"):
+    """The result of ``advise --after``: the applications, those with the most seconds since the split first."""
+
+    applications: Sequence[AfterSplitApplication]
+
+
+def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
+    """Return the JSON document."""
+    return AfterSplitDocument(
+        applications=[
+            AfterSplitApplication(
+                application=each.before.application,
+                assignor=each.before.assignor,
+                groups=each.groups,
+                waited_before=each.before.stood_still,
+                outage_before=each.before.outage,
+                restarts_before=each.before.replaced,
+                restarts=each.restarts,
+                predicted=None if each.predicted is None else PredictedSeconds(**each.predicted._asdict()),
+                measured=each.measured,
+                holds=each.holds,
+                remarks=each.remarks,
+            )
+            for each in found
+        ]
+    )
+
+
+def terminal(found: Sequence[AfterSplit]) -> RenderableType:
+    """Return one line per application."""
+    table = Table(_COLUMNS)
+    for each in found:
+        table.add_row(*map(cell, _cells(each)))
+    return Group(table, Text(_NOTE))
+
+
+def page(found: Sequence[AfterSplit]) -> str:
+    """Return the comparison as one HTML file without external parts."""
+    rows = [_cells(each) for each in found]
+    title = f"{counted(len(found), 'application')} after the split"
+    return environment().get_template("after_split.html").render(title=title, titles=_TITLES, rows=rows, note=_NOTE)
+
+
+def _cells(each: AfterSplit) -> tuple[str, ...]:
+    row, seconds = each.before, each.measured
+    return (
+        row.application,
+        some(each.groups) if each.groups else UNKNOWN,
+        _seconds(row.stood_still),
+        _seconds(row.outage),
+        str(row.replaced),
+        UNKNOWN if each.restarts is None else str(each.restarts),
+        expected(each.predicted),
+        _seconds(seconds),
+        {True: "yes", False: "no", None: UNKNOWN}[each.holds],
+        "; ".join(each.remarks),
+    )
+
+
+def expected(value: Predicted | None) -> str:
+    """Return predicted seconds, as a range if both ends differ."""
+    if value is None:
+        return UNKNOWN
+    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
+    return f"{low} s" if low == high else f"{low}-{high} s"
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.1f} s"

@@ -1,0 +1,130 @@
+"""Find when partitions of KIP-848 groups had no owner: DataFrame to DataFrame, in Spark SQL functions only.
+
+Each change of a member's partitions writes a record with all of them (``ConsumerGroupCurrentMemberAssignmentValue``),
+with topic ids in place of names. A partition has no owner from the record in which its member no longer has it, or is
+deleted, to the record in which another member has it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+
+from migrate_groups.spark.offsets_topic.generations import bind, let, number, place, records, varint
+
+_ASSIGNMENT = 8
+# A topic in a record has an id of 16 bytes, a count, and tagged fields; a partition has 4 bytes.
+_LEAST_TOPIC, _LEAST_PARTITION, _ID = 18, 4, 16
+_OWNED = "array<string>"
+
+
+def owners(raw: DataFrame) -> DataFrame:
+    """Return one row for each record of a copied log (columns of `offsets_log.RAW`) with a KIP-848 member's partitions.
+
+    Columns: group, member_id, log_offset, log_time, owned (an array of ``topic id-partition``, those that the member
+    has yet to revoke included; empty: the member has left; null: they can't be decoded).
+    """
+    rows = records(raw, _ASSIGNMENT, deleted=True)
+    sound = F.col("value").isNull() | (number(F.lit(1), 2) == 0)
+    # Two lists stand behind the version, two epochs and the state: the assigned partitions, and those to revoke.
+    owned = bind(
+        _partitions(F.lit(12)),
+        lambda first: bind(_partitions(first["at"]), lambda second: F.concat(first["found"], second["found"])),
+    )
+    none = F.array().cast(_OWNED)
+    return rows.where(sound).select(
+        "group",
+        F.col("member").alias("member_id"),
+        "log_offset",
+        "log_time",
+        F.when(F.col("value").isNull(), none).otherwise(owned).alias("owned"),
+    )
+
+
+def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
+    """Return one row for each time in which partitions of an application had no owner.
+
+    owned: what `owners` returns. of_member: columns group, member_id, application. Columns: group, application, begun,
+    seconds, whole (all partitions that the application has had were without an owner, not necessarily at once). Times
+    that overlap count as one. A time that has not ended is left out.
+    """
+    own = Window.partitionBy("group", "member_id").orderBy("log_offset")
+    none = F.array().cast(_OWNED)
+    before = F.coalesce(F.lag("owned").over(own), none)
+    rows = owned.where(F.col("owned").isNotNull()).withColumn("_before", before).join(of_member, ["group", "member_id"])
+    changes = rows.select(
+        *("group", "application", "log_offset", "log_time"),
+        F.explode(
+            F.concat(
+                F.transform(F.array_except("_before", "owned"), lambda each: _change(each, lost=True)),
+                F.transform(F.array_except("owned", "_before"), lambda each: _change(each, lost=False)),
+            )
+        ).alias("_change"),
+    ).select("*", "_change.*")
+    in_order = Window.partitionBy("group", "partition").orderBy("log_offset")
+    spells = changes.withColumn("ended", F.lead("log_time").over(in_order)).where(
+        F.col("lost") & F.col("ended").isNotNull()
+    )
+    ordered = Window.partitionBy("group", "application").orderBy("log_time", "ended")
+    earlier = ordered.rowsBetween(Window.unboundedPreceding, -1)
+    new = F.coalesce(F.col("log_time") > F.max("ended").over(earlier), F.lit(True))
+    spells = spells.withColumn("_new", new.cast("int")).withColumn("_number", F.sum("_new").over(ordered))
+    every = changes.groupBy("group", "application").agg(F.count_distinct("partition").alias("_partitions"))
+    return (
+        spells.groupBy("group", "application", "_number")
+        .agg(
+            F.min("log_time").alias("begun"),
+            F.max("ended").alias("_ended"),
+            F.count_distinct("partition").alias("_lost"),
+        )
+        .join(every, ["group", "application"])
+        .select(
+            *("group", "application", "begun"),
+            ((F.unix_micros("_ended") - F.unix_micros("begun")) / 1e6).alias("seconds"),
+            (F.col("_lost") == F.col("_partitions")).alias("whole"),
+        )
+    )
+
+
+def _change(partition: Column, *, lost: bool) -> Column:
+    return F.struct(partition.alias("partition"), F.lit(lost).alias("lost"))
+
+
+def _partitions(at: Column) -> Column:
+    """Return the partitions in the list of topics at a position of the value, and the position after the list."""
+    begun = F.struct(place(at + varint(at)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
+    count = F.least(varint(at)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
+
+    def step(state: Column, _: Column) -> Column:
+        numbers = state["at"] + _ID
+        most = F.octet_length("value") / _LEAST_PARTITION
+        size, length = varint(numbers)
+        return let(
+            F.greatest(F.least(length - 1, most).cast("int"), F.lit(0)),
+            lambda many: F.struct(
+                place(_after_tags(numbers + size + 4 * many)).alias("at"),
+                F.concat(state["found"], F.when(many > 0, _named(state["at"], numbers + size, many)).otherwise(
+                    F.array().cast(_OWNED)
+                )).alias("found"),
+            ),
+        )  # fmt: skip
+
+    stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(count, F.lit(1))), begun, step)
+    return F.when(count > 0, stepped).otherwise(begun)
+
+
+def _named(topic: Column, at: Column, count: Column) -> Column:
+    """Return ``topic id-partition`` for each of the ``count`` (1 or more) numbers at a position."""
+    name = F.hex(F.substring("value", topic.cast("int"), _ID))
+    return F.transform(
+        F.sequence(F.lit(0), count - 1),
+        lambda each: F.concat_ws("-", name, number(at + 4 * each, 4).cast("string")),
+    )
+
+
+def _after_tags(at: Column) -> Column:
+    """Return the position after tagged fields: none, or one (``AssignmentEpochs``, since Kafka 4.3)."""
+    return let(
+        place(at + 1 + varint(at + 1)[0]),
+        lambda field: F.when(varint(at)[1] == 0, at + 1).otherwise(field + varint(field)[0] + varint(field)[1]),
+    )
