@@ -20,6 +20,7 @@ from migrate_groups.show import (  # noqa: F401  each declares a document
     advice,
     after_split,
     audit,
+    comparison,
     costs,
     group_documents,
     history,

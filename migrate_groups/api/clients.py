@@ -9,8 +9,10 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
+from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
+from migrate_groups.migration.compare import Side
 from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 from migrate_groups.migration.reading.similar import similar_groups_named
 
@@ -41,6 +43,14 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
     ):
         second.start()
         yield Clients(writer, second)
+
+
+@contextmanager
+def open_side(config: ClientConfig) -> Iterator[Side]:
+    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+    _quiet_clients()
+    with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
+        yield Side(reader, KafkaRecords(config))
 
 
 @contextmanager

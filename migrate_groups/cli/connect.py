@@ -17,6 +17,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
+    from migrate_groups.migration.compare import Side
     from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
 
 # What to do about a property that is not used here, where its name alone does not tell.
@@ -128,9 +129,14 @@ class Connection(NamedTuple):
         if self.command_config is not None:
             # Java reads these files as ISO 8859-1, whatever their encoding.
             given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
-        if text := environment.properties.get():
-            given |= parse_properties(text, environment.PROPERTIES)
+        variable = self._variable()
+        if text := environment.properties.get().get(variable):
+            given |= parse_properties(text, variable)
         return given | dict(map(_property, self.properties or []))
+
+    def _variable(self) -> str:
+        """Return the name of the environment variable that may have client properties."""
+        return environment.PROPERTIES
 
     @contextmanager
     def open_reader(self) -> Iterator[GroupReader]:
@@ -152,6 +158,14 @@ class Connection(NamedTuple):
             yield opened
 
     @contextmanager
+    def open_side(self) -> Iterator[Side]:
+        """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+        from migrate_groups.api import clients
+
+        with shown_logs(self.verbose), clients.open_side(self.config()) as side:
+            yield side
+
+    @contextmanager
     def open_offsets_topic(self) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
         """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
 
@@ -161,6 +175,16 @@ class Connection(NamedTuple):
 
         with shown_logs(self.verbose), clients.open_offsets_topic(self.config()) as opened:
             yield opened
+
+
+class TargetConnection(Connection):
+    """How to reach the other cluster, to which a mirror copies topics."""
+
+    __slots__ = ()
+
+    def _variable(self) -> str:
+        """See `Connection._variable`."""
+        return environment.TARGET_PROPERTIES
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 
 PROPERTIES = "MIGRATE_GROUPS_PROPERTIES"
-properties: ContextVar[str] = ContextVar(PROPERTIES, default="")
+TARGET_PROPERTIES = "MIGRATE_GROUPS_TO_PROPERTIES"
+"""The variable with the properties of the target cluster, for commands that connect to two clusters."""
+
+properties: ContextVar[Mapping[str, str]] = ContextVar("properties", default=MappingProxyType({}))
+"""The text of each variable that was set, by its name."""
 
 
 def take_properties() -> None:
     """Remove the properties from this process's environment, and keep them in ``properties``."""
-    properties.set(os.environ.pop(PROPERTIES, ""))
+    names = (PROPERTIES, TARGET_PROPERTIES)
+    properties.set({name: text for name in names if (text := os.environ.pop(name, ""))})

@@ -76,6 +76,7 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "delete-group": Command("delete_group.delete_groups", _WRITES),
     },
     "Prove": {
+        "compare": Command("compare.compare", (0, 2, 3, 5, 6, 7)),
         "reconcile": Command("reconcile.reconcile", (0, 2, 3, 6, 7)),
         "audit": Command("audit.audit", (0, 2, 3, 5, 6, 7)),
     },

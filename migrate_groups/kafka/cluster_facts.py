@@ -22,6 +22,7 @@ _OPERATIONS = {
     ACLOperation.READ: Operation.READ,
 }
 _RETENTION = "offsets.retention.minutes"
+_POLICY = "cleanup.policy"
 _DELAY = "group.initial.rebalance.delay.ms"
 
 Permissions = frozenset[Operation] | None
@@ -95,6 +96,24 @@ async def initial_rebalance_delay(client: Client) -> timedelta | None:
     """
     milliseconds = await _setting(client, _DELAY)
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
+
+
+def compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
+    """Return a coroutine function that returns those of the topics whose ``cleanup.policy`` contains ``compact``."""
+
+    async def request(client: Client) -> frozenset[str]:
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY]) for topic in topics]
+        try:
+            answer = (await client.describe_configs(resources)).get("topic", {})
+        except (kafka_errors.TopicAuthorizationFailedError, kafka_errors.UnknownTopicOrPartitionError):
+            return frozenset()
+        return frozenset(
+            topic
+            for topic in topics
+            if (config := answer.get(topic, {}).get(_POLICY)) and "compact" in config["value"].split(",")
+        )
+
+    return request
 
 
 async def _setting(client: Client, name: str) -> int | None:

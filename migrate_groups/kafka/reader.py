@@ -327,6 +327,15 @@ class KafkaPythonReader:
         """
         return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
 
+    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
+
+        A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
+        """
+        if not topics:
+            return frozenset()
+        return self._connection.run(cluster_facts.compacted_topics(topics), doing="reading cleanup.policy of topics")
+
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return a broker's ``group.initial.rebalance.delay.ms``, for which an Empty group waits for more members.
 

@@ -204,6 +204,13 @@ class GroupReader(OffsetsReader, Protocol):
         """
         ...
 
+    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
+
+        A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
+        """
+        ...
+
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return how long an Empty classic group waits for more members: ``group.initial.rebalance.delay.ms``.
 

@@ -71,6 +71,9 @@ class BrokerWorld:
         self._admin.wait_for_topics([topic])
         return topic
 
+    def topics(self) -> set[str]:
+        return set(self._admin.list_topics())
+
     def delete_topic(self, topic: str) -> None:
         self._admin.delete_topics([topic])
         until(lambda: topic not in self._admin.list_topics())

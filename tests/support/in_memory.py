@@ -295,6 +295,10 @@ class InMemoryCluster:
         """Return what `keep_offsets` set: 7 days by default; None: this principal may not read it."""
         return self._retention
 
+    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return no topic: none is compacted here."""
+        return frozenset()
+
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return ``rebalance_delay``, which is 0 at first, as on a sandbox."""
         return self.rebalance_delay

@@ -364,7 +364,7 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
 def in_environment() -> Iterator[Callable[[str], object]]:
     """Set the client properties of the environment, as the command line takes them at its start."""
     before = environment.properties.get()
-    yield environment.properties.set
+    yield lambda text: environment.properties.set({environment.PROPERTIES: text})
     environment.properties.set(before)
 
 

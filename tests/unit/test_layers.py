@@ -23,6 +23,7 @@ ROOMS = [
     "planning",
     "spark",
     "files",
+    "mirrors",
     "migration",
     "kafka",
     "sandbox",

@@ -1,0 +1,74 @@
+"""The names that a mirror gives to topics on the target cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.text import some
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A rule for the names of topics: the name on the source and on the target, such as ``*=eu.*``.
+
+    The star stands for any characters, and for the same ones on both sides. Raises `UsageError` if the text has not one
+    ``=``, an empty side, or stars that do not fit.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        sides = self.text.split("=")
+        if len(sides) != 2 or not all(sides):
+            raise UsageError(f"--rename-topic is {self.text!r}; expected such as orders=eu.orders or '*=eu.*'")
+        if [side.count("*") for side in sides] not in ([0, 0], [1, 1]):
+            raise UsageError(f"--rename-topic is {self.text!r}: write one * on both sides, or none")
+
+    def name(self, topic: str) -> str | None:
+        """Return the name on the target; None if the rule is for other topics."""
+        source, target = self.text.split("=")
+        before, star, after = source.partition("*")
+        if not star:
+            return target if topic == source else None
+        if len(topic) < len(before) + len(after) or not topic.startswith(before) or not topic.endswith(after):
+            return None
+        return target.replace("*", topic[len(before) : len(topic) - len(after)])
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNames:
+    """The names on the target: by the first rule that fits, otherwise by MirrorMaker 2's policies.
+
+    Without a rule a topic has the same name on the target (IdentityReplicationPolicy), or its name after the name of a
+    cluster and a dot (DefaultReplicationPolicy).
+    """
+
+    rules: Sequence[Rename] = ()
+
+    def of(self, topics: Collection[str], there: Collection[str]) -> Mapping[str, str]:
+        """Return the name on the target of each topic that has one there.
+
+        there: the topics of the target. Raises `InvalidInput` if several topics of the target may be the copy of one.
+        """
+        found: dict[str, str] = {}
+        for topic in sorted(topics):
+            rule = next((name for each in self.rules if (name := each.name(topic)) is not None), None)
+            if rule is not None:
+                possible = [rule] if rule in there else []
+            else:
+                possible = sorted(name for name in there if name == topic or _is_prefixed(name, topic))
+            if len(possible) > 1:
+                raise InvalidInput(
+                    f"topic {topic!r} may be {some(possible)} on the target: say it with --rename-topic "
+                    f"{topic}={possible[0]}"
+                )
+            if possible:
+                found[topic] = possible[0]
+        return found
+
+
+def _is_prefixed(name: str, topic: str) -> bool:
+    """Return whether a name is a topic's name after a prefix without a dot: the alias of a cluster."""
+    return name.endswith(f".{topic}") and "." not in name.removesuffix(f".{topic}")

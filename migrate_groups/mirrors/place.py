@@ -1,0 +1,198 @@
+"""Find where a group must continue in the copy of a partition, so that it skips no record and reads none again.
+
+What `find_place` guarantees for `Status.EXACT`: when the target was read, every record at or after the committed offset
+that the mirror had delivered stood at or behind the place, and none from before it did; identical records count as
+equal. The mirror must keep the order of each partition, and must neither drop nor alter records.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
+from migrate_groups.text import counted
+
+
+class Status(StrEnum):
+    """How well the place in the copy is known."""
+
+    EXACT = "exact"
+    """There is one place, and all that was read fits it."""
+    AMBIGUOUS = "ambiguous"
+    """There are several places among identical records."""
+    BOUNDED = "bounded"
+    """Compaction has removed the records that would tell the place; it lies within a number of records."""
+    NOT_MIRRORED = "not mirrored yet"
+    """The mirror has not delivered the records up to the committed offset, or delivers them again just now."""
+    GONE = "gone"
+    """One of the logs starts after the place, because records were deleted."""
+    DIFFERENT = "different"
+    """The copy has other records than the source: it is filtered, altered, or written by somebody else, too."""
+    UNDETERMINED = "undetermined"
+    """It can't be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """The records of a partition from some offset to its end, without transaction markers.
+
+    offsets: in rising order. timestamps: in milliseconds since 1970. prints: the fingerprint of each record.
+    from_start: no record stands before the first one. aborted: indices of the records of aborted transactions.
+    """
+
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    prints: Sequence[bytes]
+    from_start: bool
+    aborted: Collection[int] = ()
+
+
+class Counts(NamedTuple):
+    """Numbers of records in the copy of a partition.
+
+    again, skipped: records that the group would read again, and would skip, from its committed offset on the target;
+    None: not known. copies: records that the mirror has written more than once. aborted: records of aborted
+    transactions at or behind the place, which the mirror has delivered as if they were committed.
+    """
+
+    again: int | None = None
+    skipped: int | None = None
+    copies: int = 0
+    aborted: int = 0
+
+
+_NO_COUNTS = Counts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a group must continue in the copy of a partition.
+
+    offset: the place, or the lowest of several; None: there is none. reread: how many records are read again at most if
+    the group starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise empty.
+    """
+
+    status: Status
+    offset: int | None = None
+    reread: int = 0
+    counts: Counts = _NO_COUNTS
+    reason: str = ""
+
+
+def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None, *, compacted: bool = False) -> Place:
+    """Return where a group with the committed offset ``committed`` on the source must continue in the copy.
+
+    source: the source's records, with at least one before the committed offset, if there is one. copy: all records of
+    the target from the first one that may be a copy of the source's first one, and from ``there``, to the end. The
+    source must have been read after the end of the copy was known. there: the group's committed offset on the target;
+    None: it has none. compacted: one of both topics is compacted.
+    """
+    source = _as_mirrored(source, copy)
+    cut = bisect_left(source.offsets, committed)
+    if compacted:
+        return _bounded(source, cut, copy, there)
+    try:
+        found = walk(source.prints, cut, copy.prints, older=not source.from_start)
+    except TooLong:
+        return Place(status=Status.UNDETERMINED, reason="too many identical records to tell them apart")
+    if found is None:
+        return Place(status=Status.DIFFERENT, reason=_other(source, copy))
+    return _judged(source, cut, copy, found, there)
+
+
+def _as_mirrored(source: LogPart, copy: LogPart) -> LogPart:
+    """Return the source without aborted records, if the mirror does not deliver them."""
+    if not source.aborted:
+        return source
+    live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
+    delivered = {source.prints[index] for index in source.aborted} - live
+    if delivered & set(copy.prints):
+        return source
+    kept = [index for index in range(len(source.prints)) if index not in source.aborted]
+    return LogPart(
+        offsets=[source.offsets[index] for index in kept],
+        timestamps=[source.timestamps[index] for index in kept],
+        prints=[source.prints[index] for index in kept],
+        from_start=source.from_start,
+    )
+
+
+def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | None) -> Place:
+    index, indices = found.lowest, found.indices
+    counts = _counts(source, cut, copy, indices, there, index)
+    at_end = index == len(indices)
+    if found.lowest != found.highest:
+        reread = found.highest - found.lowest
+        offset = _offset(copy, index)
+        reason = f"{counted(reread + 1, 'place')} among identical records"
+        return Place(status=Status.AMBIGUOUS, offset=offset, reread=reread, reason=reason, counts=counts)
+    if index == 0 and indices and indices[0] > cut:
+        lost = source.offsets[indices[0]] - source.offsets[cut]
+        return Place(
+            status=Status.GONE, reason=f"the target's log starts {counted(lost, 'offset')} later", counts=counts
+        )
+    if index:
+        # If nothing follows it, the last record itself must tell that it is the one before the committed offset.
+        is_certain = not at_end or (indices[-1] != OLDER and len(found.ends) == 1)
+        is_delivered = indices[index - 1] == cut - 1 and is_certain
+    else:
+        is_delivered = bool(indices) or (cut == 0 and source.from_start)
+    if not is_delivered:
+        reason = "the mirror has not delivered the last record before the committed offset"
+        return Place(status=Status.NOT_MIRRORED, reason=reason, counts=counts)
+    again = {each for each in indices[:index] if each >= cut} - set(indices[index:])
+    if again:
+        reason = "the mirror has begun again, and not delivered again all that it had delivered"
+        return Place(status=Status.NOT_MIRRORED, reason=reason, counts=counts)
+    return Place(status=Status.EXACT, offset=_offset(copy, index), counts=counts)
+
+
+def _offset(copy: LogPart, index: int) -> int | None:
+    if index:
+        return copy.offsets[index - 1] + 1
+    return copy.offsets[0] if copy.offsets else None
+
+
+def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], there: int | None, place: int) -> Counts:
+    known = [index for index in indices if index != OLDER]
+    counts = Counts(
+        copies=len(known) - len(set(known)),
+        aborted=sum(index in source.aborted for index in indices[place:]) if source.aborted else 0,
+    )
+    if there is None:
+        return counts
+    start = bisect_left(copy.offsets, there)
+    left = indices[start:]
+    skipped = {index for index in indices[:start] if index >= cut} - set(left)
+    return counts._replace(again=sum(index < cut for index in left), skipped=len(skipped))
+
+
+def _other(source: LogPart, copy: LogPart) -> str:
+    known = set(source.prints)
+    unknown = sum(each not in known for each in copy.prints)
+    if source.from_start and unknown:
+        return f"{counted(unknown, 'record')} of {len(copy.prints):,} on the target are not on the source"
+    return "the target's records do not follow each other as on the source"
+
+
+def _bounded(source: LogPart, cut: int, copy: LogPart, there: int | None) -> Place:
+    """Return the place between the last record from before the cut and the first one after it that both logs have."""
+    index_of = {each: index for index, each in enumerate(source.prints)}
+    if len(index_of) < len(source.prints):
+        return Place(status=Status.UNDETERMINED, reason="identical records in a compacted topic")
+    indices = [index_of.get(each, OLDER) for each in copy.prints]
+    before = max((number for number, index in enumerate(indices) if OLDER < index < cut), default=-1)
+    after = next((number for number in range(before + 1, len(indices)) if indices[number] >= cut), len(indices))
+    if after == len(indices) and (before < 0 or indices[before] < cut - 1):
+        reason = "the mirror has not delivered a record that both logs have, from after the committed offset"
+        return Place(status=Status.NOT_MIRRORED, reason=reason)
+    unknown = after - before - 1
+    offset = _offset(copy, before + 1)
+    if unknown:
+        reason = f"compaction has removed the source's {counted(unknown, 'record')} beside the place"
+        return Place(status=Status.BOUNDED, offset=offset, reread=unknown, reason=reason)
+    return Place(status=Status.EXACT, offset=offset, counts=_counts(source, cut, copy, indices, there, before + 1))

@@ -1,0 +1,133 @@
+"""What ``compare`` finds: on a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from migrate_groups.migration.compare import Compared, Comparison
+from migrate_groups.mirrors.place import Status
+from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.tables import Table, cell
+from migrate_groups.text import counted
+
+_MOST_ROWS = 200
+_COLUMNS = {
+    **dict.fromkeys(("GROUP", "TOPIC"), "<"),
+    **dict.fromkeys(("PARTITION", "COMMITTED"), ">"),
+    "TARGET-TOPIC": "<",
+    **dict.fromkeys(("PLACE", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
+    "STATUS": "<",
+}
+_STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRRORED: "yellow"}
+
+
+class ComparedPartition(Part, frozen=True, kw_only=True):
+    """A partition of a group on both clusters.
+
+    committed_offset: on the source; null while a transactional commit is pending. target_topic: null if the target has
+    no such partition. place: the offset at which the group must continue on the target, or the lowest of several; null
+    if there is none. reread_at_most: how many records are read again at most from there. target_committed_offset: the
+    group's committed offset on the target; null if it has none. read_again, skipped: how many records it would read
+    again, and would skip, from that offset; null if this is not known. copies: how many records the mirror has written
+    more than once. aborted: how many records of aborted transactions at or after the place the mirror has delivered.
+    reason: why the status is not "exact"; otherwise empty.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    target_topic: str | None
+    place: int | None
+    reread_at_most: int
+    target_committed_offset: int | None
+    read_again: int | None
+    skipped: int | None
+    copies: int
+    aborted: int
+    status: str
+    reason: str
+
+
+class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
+    """The result of ``compare``."""
+
+    source_cluster: str
+    target_cluster: str
+    partitions: Sequence[ComparedPartition]
+
+
+def document(found: Comparison) -> CompareDocument:
+    """Return the JSON document of a comparison."""
+    return CompareDocument(
+        source_cluster=found.source_cluster,
+        target_cluster=found.target_cluster,
+        partitions=[
+            ComparedPartition(
+                group=each.at.group,
+                topic=each.at.source.topic,
+                partition=each.at.source.partition,
+                committed_offset=each.at.committed,
+                target_topic=None if each.at.target is None else each.at.target.topic,
+                place=each.place.offset,
+                reread_at_most=each.place.reread,
+                target_committed_offset=each.at.there,
+                read_again=each.place.counts.again,
+                skipped=each.place.counts.skipped,
+                copies=each.place.counts.copies,
+                aborted=each.place.counts.aborted,
+                status=each.place.status,
+                reason=each.place.reason,
+            )
+            for each in found.partitions
+        ],
+    )
+
+
+def terminal(found: Comparison) -> RenderableType:
+    """Return a line for each partition, those that need attention first, their reasons, and totals."""
+    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.at.group, each.at.source))
+    table = Table(_COLUMNS)
+    for each in shown[:_MOST_ROWS]:
+        table.add_row(*_cells(each))
+    rest = len(shown) - _MOST_ROWS
+    more = [Text(f"… and {counted(rest, 'more partition')}")] if rest > 0 else []
+    reasons = Counter((each.place.status, each.place.reason) for each in found.partitions if each.place.reason)
+    lines = [
+        Text.assemble(f"{status}, {counted(number, 'partition')}: ", cell(reason))
+        for (status, reason), number in reasons.most_common()
+    ]
+    return Group(table, *more, *lines, Text(_totals(found.partitions)))
+
+
+def _cells(each: Compared) -> list[str | Text]:
+    place = each.place
+    numbers = (place.offset, each.at.there, place.counts.again, place.counts.skipped, place.counts.copies)
+    return [
+        cell(each.at.group),
+        each.at.source.topic,
+        str(each.at.source.partition),
+        "-" if each.at.committed is None else str(each.at.committed),
+        each.at.target.topic if each.at.target else "-",
+        *("-" if number is None else str(number) for number in numbers),
+        Text(place.status, style=_STYLES.get(place.status, "red")),
+    ]
+
+
+def _totals(partitions: Sequence[Compared]) -> str:
+    statuses = Counter(each.place.status for each in partitions)
+    again = sum(each.place.counts.again or 0 for each in partitions)
+    skipped = sum(each.place.counts.skipped or 0 for each in partitions)
+    aborted = sum(each.place.counts.aborted for each in partitions)
+    without = sum(each.at.there is None for each in partitions)
+    parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
+    parts.append(f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped")
+    if without:
+        parts.append(f"{counted(without, 'partition')} without a committed offset there")
+    if aborted:
+        parts.append(f"{counted(aborted, 'aborted record')} delivered as committed")
+    return "; ".join(parts)

@@ -1,0 +1,262 @@
+"""Where groups stand on two clusters: the place on the target is found by content, and judged by a consumer there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.mirror_maker import MirrorMaker, fetch_mirror_jars, mirror_maker
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from tests.support.cli import Cli
+from tests.support.mirror import Change, records, write
+
+# In milliseconds since 1970: old records would be deleted by the retention, or share no order with those produced now.
+NOW = int(time.time() * 1000) - 60_000
+
+
+def unchanged(message: Message) -> bytes | None:
+    """Copy a record as it is."""
+    return message.value()
+
+
+@pytest.fixture(scope="module")
+def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
+    """A second cluster, to which mirrors copy."""
+    with start_sandbox(kafka_jars, java=java) as running:
+        wait_for_coordinators(running.bootstrap_servers)
+        yield running.bootstrap_servers
+
+
+class Two:
+    """A topic on both clusters, a group that has committed on the source, and a mirror of our own."""
+
+    def __init__(self, source: Any, target: Any, cli: Cli) -> None:
+        self.source, self.target = source, target
+        self.cli = cli
+        self.topic, self.group = source.name("orders"), source.name("group")
+
+    def create(self, *, on_target: dict[str, str] | None = None, **config: str) -> None:
+        """Create the topic on both clusters."""
+        self.source.create_topic(1, topic=self.topic, **config)
+        self.target.create_topic(1, topic=self.topic, **(on_target or config))
+
+    def mirror(self, first: int = 0, last: int | None = None, change: Change = unchanged) -> None:
+        """Copy the records from index ``first`` to ``last``."""
+        found = records(self.source.bootstrap_servers, self.topic, 0)
+        write(self.target.bootstrap_servers, self.topic, 0, found[first:last], change)
+
+    def commit(self, offset: int, there: int | None = None) -> None:
+        """Commit on the source and, unless None, on the target."""
+        self.source.commit(self.group, TopicPartition(self.topic, 0), offset)
+        if there is not None:
+            self.target.commit(self.group, TopicPartition(self.topic, 0), there)
+
+    def compare(self, *options: str, code: int) -> dict[str, Any]:
+        """Return what ``compare --format json`` says of the partition."""
+        done = self.cli("compare", self.group, "--format", "json", *options, code=code)
+        (partition,) = json.loads(done.stdout)["partitions"]
+        return dict(partition)
+
+    def place(self, *options: str, code: int) -> tuple[str, int | None]:
+        """Return the status and the place."""
+        found = self.compare(*options, code=code)
+        return found["status"], found["place"]
+
+
+@pytest.fixture
+def two(world, target_servers, cli) -> Iterator[Two]:
+    """A topic and a group on the shared cluster and on the second one."""
+    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
+    with broker_world(target_servers) as target:
+        yield Two(world, target, cli)
+
+
+def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
+    """The numbers are what a consumer reads from the group's offset on the target, and from the place."""
+    two.create()
+    two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number // 7) for number in range(60)])
+    two.commit(40, there=33)
+    two.mirror()
+    found = two.compare(code=6)
+    assert (found["status"], found["place"], found["read_again"], found["skipped"]) == ("exact", 40, 7, 0)
+    two.commit(40, there=45)
+    assert two.compare(code=6)["skipped"] == 5
+    two.commit(40, there=40)
+    assert two.compare(code=0)["read_again"] == 0
+
+
+def test_copies_after_a_restart_of_the_mirror(two):
+    """The place is behind the last copy of the record before the commit; a consumer reads the rest there."""
+    two.create()
+    two.source.produce_in_order(two.topic, 0, [(str(number % 9), NOW + number // 20) for number in range(50)])
+    two.commit(30)
+    two.mirror(0, 45)
+    two.mirror(10)
+    found = two.compare("-o", "there.csv", code=6)
+    assert (found["status"], found["copies"]) == ("exact", 35)
+    rest = records(two.target.bootstrap_servers, two.topic, 0)[found["place"] :]
+    assert [each.value() for each in rest] == [str(number % 9).encode() for number in range(30, 50)]
+    two.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = two.target.bootstrap_servers
+    two.cli("apply", "there.csv", "--yes", "--receipt", "r.json")
+    assert two.target.committed(two.group) == {TopicPartition(two.topic, 0): found["place"]}
+
+
+def test_aborted_records_are_counted(two):
+    """A mirror that reads uncommitted delivers aborted records as if they were committed; the number is shown."""
+    two.create()
+    two.source.produce(two.topic, 0, 5)
+    two.source.transact(two.topic, 0, 3, commit=False)
+    two.source.produce(two.topic, 0, 5)
+    two.commit(5, there=5)
+    two.mirror()
+    found = two.compare(code=0)
+    assert (found["status"], found["place"], found["aborted"]) == ("exact", 5, 3)
+
+
+def test_status_of_what_no_mirror_may_do(two):
+    """A mirror that filters, or alters values, makes another log; the place is not told, and the exit code is 7."""
+    two.create()
+    two.source.produce(two.topic, 0, 20)
+    two.commit(10, there=10)
+    two.mirror(change=lambda each: None if each.offset() == 12 else each.value())
+    assert two.place(code=7) == ("different", None)
+
+
+def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
+    """Before the mirror has delivered the place, nothing is told; if the target deleted it, it is gone."""
+    two.create()
+    two.source.produce(two.topic, 0, 20)
+    two.commit(10)
+    two.mirror(0, 6)
+    assert two.place(code=7) == ("not mirrored yet", None)
+    two.mirror(6)
+    assert two.place(code=6) == ("exact", 10)
+    two.target.delete_records(two.topic, 0, 15)
+    assert two.place(code=7) == ("gone", None)
+    two.source.delete_records(two.topic, 0, 18)
+    found = two.compare(code=7)
+    assert (found["status"], found["reason"]) == ("gone", "the source's log starts 8 offsets later")
+
+
+def test_timestamps_of_the_target_are_no_evidence(two):
+    """With LogAppendTime on the target nothing can be found there; the reason says what to do."""
+    two.create(on_target={"message.timestamp.type": "LogAppendTime"})
+    two.source.produce_in_order(two.topic, 0, [(str(number), NOW) for number in range(10)])
+    two.commit(5)
+    two.mirror()
+    found = two.compare(code=7)
+    assert found["status"] == "undetermined"
+    assert "LogAppendTime" in found["reason"]
+
+
+def test_identical_records_around_the_commit(two):
+    """If the mirror sent identical records again the place is one of several, and written only at its price."""
+    two.create()
+    two.source.produce_in_order(two.topic, 0, [("a", NOW), *[("x", 1001)] * 4, ("b", 1002)])
+    two.commit(3)
+    two.mirror(0, 4)
+    two.mirror(3)
+    found = two.compare("-o", "there.csv", code=7)
+    assert (found["status"], found["reread_at_most"]) == ("ambiguous", 1)
+    assert len((two.cli.folder / "there.csv").read_text().splitlines()) == 1
+    two.compare("-o", "there.csv", "--force", "--accept-reread", "1", code=7)
+    assert len((two.cli.folder / "there.csv").read_text().splitlines()) == 2
+
+
+def test_more_records_than_wanted_are_not_read(two):
+    """A partition with more offsets than --max-records is not read, and the reason names the option."""
+    two.create()
+    two.source.produce(two.topic, 0, 50)
+    two.commit(5)
+    two.mirror()
+    assert "--max-records" in two.compare("--max-records", "20", code=7)["reason"]
+
+
+def test_mistakes_are_told_in_one_line(two):
+    """A group that does not exist, the same cluster twice, and an option without its file."""
+    two.create()
+    line = two.cli.fails("compare", two.group, code=3)
+    assert "not found" in line
+    two.source.produce(two.topic, 0, 1)
+    two.commit(1)
+    servers = two.source.bootstrap_servers
+    line = two.cli.fails("compare", two.group, "--to-bootstrap-server", servers, code=2)
+    assert line == "error: both clusters are the same: check --to-bootstrap-server and --to-command-config"
+    line = two.cli.fails("compare", two.group, "--accept-reread", "3", code=2)
+    assert line == "error: --accept-reread says what -o writes: pass -o, too"
+
+
+@pytest.fixture
+def maker(java: Java, kafka_jars: KafkaJars, two: Two) -> Iterator[MirrorMaker]:
+    """A real MirrorMaker 2, which also translates the offsets of the group."""
+    from migrate_groups.sandbox.jars import user_cache
+
+    two.source.create_topic(4, topic=two.topic)
+    settings = {
+        "source->target.topics": two.topic,
+        "source->target.groups": two.group,
+        "source->target.sync.group.offsets.enabled": "true",
+    }
+    jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
+    servers = two.source.bootstrap_servers, two.target.bootstrap_servers
+    with mirror_maker(jars, *servers, java=java, settings=settings) as running:
+        yield running
+
+
+@pytest.mark.long
+def test_mirrormaker_is_judged_as_a_consumer_judges_it(two, maker):
+    """MirrorMaker's own translation re-reads as many records as a consumer that starts there; a killed one too."""
+    for partition in range(4):
+        two.source.produce_in_order(two.topic, partition, [(str(n % 50), NOW + n // 40) for n in range(500)])
+        two.source.commit(two.group, TopicPartition(two.topic, partition), (10, 250, 499, 500)[partition])
+    name = f"source.{two.topic}"
+    until(lambda: _mirrored(two, name) >= 500 * 4, seconds=120)
+    until(lambda: len(two.target.committed(two.group)) == 4, seconds=120)
+    _judge(two, name)
+    maker.kill()
+    for partition in range(4):
+        two.source.produce(two.topic, partition, 50)
+    maker.start()
+    until(lambda: min(_lasts(two, name)) == min(_lasts(two, two.topic, of_source=True)), seconds=120)
+    _judge(two, name)
+
+
+def _lasts(two: Two, topic: str, *, of_source: bool = False) -> list[Any]:
+    servers = (two.source if of_source else two.target).bootstrap_servers
+    found = [records(servers, topic, partition) for partition in range(4)]
+    return [(each[-1].timestamp(), each[-1].value()) if each else ((0, 0), b"") for each in found]
+
+
+def _mirrored(two: Two, topic: str) -> int:
+    there = two.target.topics()
+    return (
+        sum(len(records(two.target.bootstrap_servers, topic, number)) for number in range(4)) if topic in there else 0
+    )
+
+
+def _judge(two: Two, topic: str) -> None:
+    """Hold each place, and MirrorMaker's offset, against what a consumer would read on both clusters."""
+    done = two.cli("compare", two.group, "--format", "json", code=6)
+    for each in json.loads(done.stdout)["partitions"]:
+        assert each["status"] == "exact", each
+        here = records(two.source.bootstrap_servers, two.topic, each["partition"])
+        there = records(two.target.bootstrap_servers, topic, each["partition"])
+        left = _ledger(here[each["committed_offset"] :])
+        assert _ledger(message for message in there if message.offset() >= each["place"]) == left
+        from_there = _ledger(message for message in there if message.offset() >= each["target_committed_offset"])
+        assert (from_there - left).total() == each["read_again"]
+        assert (left - from_there).total() == each["skipped"] == 0
+
+
+def _ledger(read: Any) -> Counter[tuple[int, bytes | None]]:
+    return Counter((message.timestamp()[1], message.value()) for message in read)

@@ -1,0 +1,136 @@
+"""The status of a place in a mirror's copy, and the numbers that go with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.mirrors.place import Counts, LogPart, Place, Status, find_place
+
+
+def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
+    """Return a part of a log with a record for each letter; a dot is an offset without a record."""
+    offsets = [start + index for index, letter in enumerate(text) if letter != "."]
+    letters = [letter for letter in text if letter != "."]
+    return LogPart(
+        offsets=offsets,
+        timestamps=offsets,
+        prints=[letter.encode() for letter in letters],
+        from_start=start == 0,
+        aborted=frozenset(index for index, letter in enumerate(letters) if letter in aborted),
+    )
+
+
+def place(source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0) -> Place:
+    """Return the place in a copy that begins at offset ``at``. The log was read from offset ``start`` on."""
+    return find_place(part(source, start), committed, part(copy, at), there)
+
+
+@pytest.mark.parametrize(
+    ("source", "committed", "copy", "status", "offset"),
+    [
+        ("abcdef", 3, "abcdef", Status.EXACT, 3),
+        ("abcdef", 3, "abc", Status.EXACT, 3),
+        ("abcdef", 0, "abcdef", Status.EXACT, 0),
+        ("abcdef", 6, "abcdef", Status.EXACT, 6),
+        ("abcdef", 3, "abcdefbcdef", Status.EXACT, 8),
+        ("abcdef", 2, "abcd.cdef", Status.EXACT, 2),
+        ("ab.cd", 3, "abcd", Status.EXACT, 2),
+        ("abcdef", 3, "ab", Status.NOT_MIRRORED, None),
+        ("abcdef", 3, "abcdab", Status.NOT_MIRRORED, None),
+        ("abcdef", 3, "", Status.NOT_MIRRORED, None),
+        ("abcdef", 3, "cdef", Status.EXACT, 1),
+        ("abcdef", 3, "def", Status.EXACT, 0),
+        ("abcdef", 3, "ef", Status.GONE, None),
+        ("abcdef", 3, "abdef", Status.DIFFERENT, None),
+        ("abcdef", 3, "aBcdef", Status.DIFFERENT, None),
+        ("axxb", 2, "axxxb", Status.AMBIGUOUS, 2),
+    ],
+)
+def test_status_and_place(source, committed, copy, status, offset):
+    """The status says how well the place is known; without a place there is no offset."""
+    found = place(source, committed, copy)
+    assert (found.status, found.offset) == (status, offset)
+    assert bool(found.reason) is (status is not Status.EXACT)
+
+
+def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_delivered():
+    """With nothing read before the committed offset, the first record after it must be there."""
+    assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
+    assert place("def", 3, "abcd", start=3) == Place(status=Status.EXACT, offset=3)
+
+
+def test_records_read_again_and_skipped_are_counted():
+    """From a lower offset records are read again, from a higher one skipped; none from the place itself."""
+    assert place("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
+    assert place("abcdef", 3, "abcdef", 3).counts == Counts(again=0, skipped=0)
+    assert place("abcdef", 3, "abcdef", 5).counts == Counts(again=0, skipped=2)
+    assert place("abcdef", 3, "abcdef").counts == Counts()
+
+
+def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
+    """What comes again behind the group's offset is not skipped."""
+    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=2, skipped=0, copies=5)
+    assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
+
+
+def test_aborted_records_that_the_mirror_delivered_are_counted():
+    """A mirror that reads uncommitted delivers aborted records; those from the place on are counted."""
+    source = part("abXcdY.ef", aborted="XY")
+    found = find_place(source, 3, part("abXcdYef"), None)
+    assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 3, 1)
+
+
+def test_aborted_records_that_the_mirror_left_out_do_not_matter():
+    """A mirror that reads committed leaves aborted records out."""
+    found = find_place(part("abXcdY.ef", aborted="XY"), 3, part("abcdef"), None)
+    assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "committed", "copy", "status", "offset", "reread"),
+    [
+        ("ab.de", 3, "abcde", Status.BOUNDED, 2, 1),
+        ("abcde", 3, "ab.de", Status.EXACT, 2, 0),
+        ("abcde", 3, "abcde", Status.EXACT, 3, 0),
+        ("abcde", 3, "ab", Status.NOT_MIRRORED, None, 0),
+        ("aacde", 3, "aacde", Status.UNDETERMINED, None, 0),
+    ],
+)
+def test_compacted_topics(source, committed, copy, status, offset, reread):
+    """In a compacted topic the place lies between two records that both logs have."""
+    found = find_place(part(source), committed, part(copy), None, compacted=True)
+    assert (found.status, found.offset, found.reread) == (status, offset, reread)
+
+
+def test_topics_are_found_under_the_names_of_mirrormakers_policies():
+    """A topic has its own name on the target, or its name after a cluster's alias and a dot."""
+    there = {"orders", "eu.payments", "eu.west.stock", "other"}
+    assert TopicNames().of({"orders", "payments", "stock", "none"}, there) == {
+        "orders": "orders",
+        "payments": "eu.payments",
+    }
+
+
+def test_a_topic_with_two_possible_names_is_refused():
+    """Which copy is meant must be said."""
+    with pytest.raises(InvalidInput, match=r"topic 'orders' may be eu\.orders, orders on the target: .*--rename-topic"):
+        TopicNames().of({"orders"}, {"orders", "eu.orders"})
+    assert TopicNames((Rename("orders=eu.orders"),)).of({"orders"}, {"orders", "eu.orders"}) == {"orders": "eu.orders"}
+
+
+def test_rules_rename_topics():
+    """The first rule that fits gives the name; a name that the target does not have is left out."""
+    rules = (Rename("eu.*=*"), Rename("*=us.*"))
+    assert TopicNames(rules).of({"eu.orders", "stock", "x"}, {"orders", "us.stock"}) == {
+        "eu.orders": "orders",
+        "stock": "us.stock",
+    }
+
+
+@pytest.mark.parametrize("text", ["orders", "=orders", "orders=", "a=b=c", "*=orders", "a*b*=*", "orders=*"])
+def test_a_rule_that_is_none_is_refused(text):
+    """The error shows what is expected."""
+    with pytest.raises(UsageError, match=r"--rename-topic is "):
+        Rename(text)

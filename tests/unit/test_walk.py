@@ -1,0 +1,77 @@
+"""The place of a committed offset in a mirror's copy, against simulated mirrors of which the truth is known."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from migrate_groups.mirrors import walk as walking
+from migrate_groups.mirrors.place import Status, find_place
+from migrate_groups.mirrors.walk import OLDER, TooLong, walk
+from tests.support.simulated_mirror import is_wrong, mirrored, windows
+
+
+def prints(text: str) -> list[bytes]:
+    """Return a fingerprint for each letter."""
+    return [letter.encode() for letter in text]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_exact_place_is_never_wrong(seed):
+    """No simulated log has an exact place from which a group would skip a record or read one from before the commit."""
+    rng = random.Random(seed)
+    statuses: Counter[Status] = Counter()
+    for _ in range(2500):
+        case = mirrored(rng)
+        source, committed, copy, truth = windows(rng, case)
+        place = find_place(source, committed, copy, None)
+        statuses[place.status] += 1
+        if place.status is Status.EXACT and place.offset is not None:
+            assert not is_wrong(place.offset, source, committed, copy, truth), (case, committed, place)
+    assert statuses[Status.EXACT] > 1200
+    assert {Status.AMBIGUOUS, Status.NOT_MIRRORED, Status.GONE} <= statuses.keys()
+
+
+def test_a_copy_without_a_restart_is_explained_by_its_order():
+    """Identical records are told apart by their order, as long as the mirror began only once."""
+    found = walk(prints("abaab"), 3, prints("abaab"), older=False)
+    assert found is not None
+    assert (list(found.indices), found.restarts, found.lowest, found.highest) == ([0, 1, 2, 3, 4], 0, 3, 3)
+
+
+def test_a_restart_begins_again_earlier():
+    """After a restart the mirror sends records again; the last pass counts."""
+    found = walk(prints("abcd"), 3, prints("abcdbcd"), older=False)
+    assert found is not None
+    assert list(found.indices) == [0, 1, 2, 3, 1, 2, 3]
+    assert (found.restarts, found.lowest, found.highest) == (1, 6, 6)
+
+
+def test_identical_records_around_the_cut_are_ambiguous_after_a_restart():
+    """If the mirror sent one of two identical records again, it is not known which one."""
+    found = walk(prints("axxb"), 2, prints("axxxb"), older=False)
+    assert found is not None
+    assert (found.restarts, found.lowest, found.highest) == (1, 2, 3)
+
+
+def test_records_from_before_the_first_one_are_older():
+    """Records that are not in the part of the log that was read count as older ones, also after a restart."""
+    found = walk(prints("cd"), 1, prints("abcdbcd"), older=True)
+    assert found is not None
+    assert list(found.indices) == [OLDER, OLDER, 0, 1, OLDER, 0, 1]
+    assert (found.lowest, found.highest) == (6, 6)
+
+
+@pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])
+def test_a_copy_that_no_mirror_makes_has_no_explanation(copy):
+    """A record that is missing, foreign or out of order is not explained."""
+    assert walk(prints("abcd"), 2, prints(copy), older=False) is None
+
+
+def test_long_runs_of_identical_records_are_given_up(monkeypatch):
+    """The walk ends with an error when it would have to compare too many pairs of records."""
+    monkeypatch.setattr(walking, "MOST_STEPS", 1000)
+    with pytest.raises(TooLong):
+        walk(prints("x" * 100), 50, prints("x" * 100), older=False)
