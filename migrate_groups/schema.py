@@ -106,3 +106,40 @@ RESET = tuple(
 
 The file has no header. The column ``group`` may be missing."""
 REQUIRED = tuple(column.name for column in SNAPSHOT if column.required)
+
+_PLACE = (Column("cluster_id", Kind.NAME), Column("group", Kind.NAME))
+_STATUSES = ("missing", "below_log_start", "behind", "unexpected", "ahead", "no_commit", "exact")
+
+
+def _numbers(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, Kind.INT64) for name in names)
+
+
+PARTITION_VERDICT = (
+    *_PLACE,
+    Column("source_group", Kind.NAME),
+    Column("topic", Kind.TOPIC),
+    Column("partition", Kind.INT32),
+    Column("status", Kind.NAME),
+    *_numbers("before_offset", "after_offset", "before_log_start", "before_log_end", "after_log_start"),
+    *_numbers("after_log_end", "lag_before", "lag_after", "produced", "consumed"),
+    Column("reason", Kind.NAME),
+)
+"""The columns of the table ``partition_verdict`` of `reconcile`, without the time lags."""
+
+GROUP_TOPIC_SUMMARY = (
+    *_PLACE,
+    Column("topic", Kind.TOPIC),
+    Column("worst", Kind.NAME),
+    *_numbers("partitions", *_STATUSES, "lag_before", "lag_after", "produced", "consumed"),
+)
+"""The columns of the table ``group_topic_summary`` of `reconcile`, without the time lags."""
+
+LAG_TIMELINE = (
+    *_PLACE,
+    Column("topic", Kind.TOPIC),
+    Column("taken_at", Kind.TIMESTAMP),
+    Column("source_group", Kind.NAME),
+    *_numbers("partitions", "committed", "lag", "produced", "consumed"),
+)
+"""The columns of the table ``lag_timeline`` of `reconcile`."""

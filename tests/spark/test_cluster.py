@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import zipfile
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import migrate_groups
 from migrate_groups.spark.reconciliation.reconcile import STATUSES
 from tests.support.spark_cluster import spark_cluster
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "spark_reconcile.py"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "spark_reconcile.py"
 HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,log_end_offset"
 SPLIT = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
 GOOD = ("c,00123,,007,0,10,0,15", "c,00123,,007,1,20,0,30", "c,search,,catalog,0,5,0,5")
@@ -31,17 +32,16 @@ ONE_BEHIND_ONE_MISSING = ("c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5")
 def test_a_cluster_runs_the_job(
     csv_file: Callable[..., str], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """spark-submit runs the job on a master and two workers, with the package as a zip.
+    """spark-submit runs the job on a master and two workers, with the package as a wheel.
 
     Both workers take part; the exit code, the tables and the totals as one line of JSON are right.
     """
     files = (csv_file(HEADER, *SPLIT, name="split.csv"), csv_file(HEADER, *after, name="after.csv"))
-    package, folder, out = tmp_path / "package.zip", tmp_path / "cwd", tmp_path / "out"
-    source = Path(migrate_groups.__file__).parent
+    folder, out = tmp_path / "cwd", tmp_path / "out"
     folder.mkdir()
-    with zipfile.ZipFile(package, "w") as archive:
-        for path in source.rglob("*.py"):
-            archive.write(path, Path("migrate_groups") / path.relative_to(source))
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t", "wheel"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    [package] = (tmp_path / "dist").glob("*.whl")
     with spark_cluster(tmp_path) as cluster:
         done = cluster.submit(SCRIPT, *files, "--out", str(out), package=package, cwd=folder)
         assert done.returncode == code, done.stderr

@@ -1,10 +1,11 @@
-"""The plans of the jobs over the offsets topic's log: what takes the time of a small job, and of a large one."""
+"""The plans of the jobs: what takes the time of a small job, and of a large one."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from migrate_groups.spark.offsets_topic.audit_job import run_audit
 from migrate_groups.spark.offsets_topic.evidence import REASONS
 from migrate_groups.spark.offsets_topic.history import commits
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
+from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
 from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
 
 OURS = ("new", 10)
@@ -28,6 +30,17 @@ def operators(table: DataFrame) -> Counter[str]:
     """Return how often each operator is in the table's physical plan."""
     plan: str = table._jdf.queryExecution().executedPlan().toString()
     return Counter(line.strip("+-:* ()0123456789").split(" ")[0] for line in plan.splitlines())
+
+
+def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> None:
+    """Where each partition has one row a side, rows are exchanged once, by topic, and hashed; nothing is sorted.
+
+    One broadcast has the names of the groups. There is none of the source groups, because a summary does not show them.
+    """
+    side = snapshot({}).withColumn("cluster_id", F.lit("a"))
+    found = operators(group_topic_summary(partition_verdict(side, side, single=True)))
+    assert (found["Exchange"], found["BroadcastExchange"], found["BroadcastHashJoin"]) == (1, 1, 1)
+    assert found["Sort"] + found["SortAggregate"] + found["SortMergeJoin"] == 0
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:

@@ -353,7 +353,8 @@ def test_missing_cluster_id_is_filled_in(
 ) -> None:
     """Rows without a cluster id, on either side or in part, get the id that is known."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
-    assert align(*sides) == (cluster_id, (), False)
+    aligned = align(*sides)
+    assert (aligned.cluster_id, aligned.hints, aligned.has_history) == (cluster_id, (), False)
 
 
 def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) -> None:

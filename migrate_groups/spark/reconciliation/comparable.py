@@ -20,11 +20,16 @@ class Alignment(NamedTuple):
 
     cluster_id: the one that rows without a cluster id belong to; empty if no row has one. hints: sentences for the
     user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
+    clusters: the number of cluster ids. rows: the number of rows on both sides. single: whether each side has one
+    moment of each group.
     """
 
     cluster_id: str
     hints: tuple[str, ...]
     has_history: bool
+    clusters: int
+    rows: int
+    single: bool
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
@@ -54,7 +59,14 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
             else f"BEFORE and AFTER have no group in common: {_FOLLOW}"
         )
     _require_order(look["before_at"], look["after_at"])
-    return Alignment(cluster_id, _hints(look), look["most_moments"] > 2)
+    return Alignment(
+        cluster_id,
+        _hints(look),
+        has_history=look["most_moments"] > 2,
+        clusters=len({*look["before_clusters"], *look["after_clusters"]}),
+        rows=look["before_rows"] + look["after_rows"],
+        single=look["most_of_a_side"] == 1,
+    )
 
 
 def _look(asked: DataFrame, after: DataFrame) -> Row:
@@ -76,6 +88,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         .agg(
             *_sums(),
             F.count("taken_at").alias("moments"),
+            F.greatest(*(F.count_if(F.col(side) > 0) for side in _SIDES)).alias("of_a_side"),
             *(F.max(F.when(F.col(side) > 0, F.unix_micros("taken_at"))).alias(f"{side}_at") for side in _SIDES),
         )
     )
@@ -83,6 +96,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         *_sums(),
         *_latest(),
         F.max("moments").alias("moments"),
+        F.max("of_a_side").alias("of_a_side"),
         F.sum("moments").alias("all_moments"),
         F.sum(F.when(cluster.isNull(), F.col("before") + F.col("after")).otherwise(0)).alias("clusterless"),
         F.collect_set(F.when(F.col("before") > 0, cluster)).alias("before_clusters"),
@@ -98,6 +112,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.sum("handed_over").alias("handed_over"),
         F.sum("clusterless").alias("clusterless"),
         F.coalesce(F.max(F.when(~after_only, of_a_line)), F.lit(0)).alias("most_moments"),
+        F.max("of_a_side").alias("most_of_a_side"),
         F.count_if(F.col("group").isNull()).alias("groupless"),
         F.count_if(~before_only & ~after_only).alias("shared"),
         F.count_if(before_only).alias("before_only"),

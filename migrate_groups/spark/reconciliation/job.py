@@ -13,8 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType
 
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
@@ -23,6 +25,7 @@ from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.reconciliation.comparable import align
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.mapping import SplitMapping, expected, spec_mapping, split_mapping
+from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
 from migrate_groups.spark.reconciliation.quarantine import right, set_aside
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.reconciliation.result import Reconciliation, conclude, moments
@@ -35,7 +38,7 @@ from migrate_groups.spark.reconciliation.snapshots import (
     written_path,
 )
 from migrate_groups.spark.reconciliation.timeline import lag_timeline
-from migrate_groups.spark.session import submitted_session
+from migrate_groups.spark.session import SMALL, submitted_session
 from migrate_groups.text import counted
 
 
@@ -128,18 +131,31 @@ def _reconcile(
     with readable_failures():
         if out is not None:
             _require_new(spark, str(out))
-        cluster_id, hints, has_history = align(expected(checked[0], mapping), checked[1])
-        before, after = (side.fillna(cluster_id, ["cluster_id"]) for side in rows)
-        verdicts = partition_verdict(before, after, mapping, planned)
-        timeline = lag_timeline(before, after, mapping) if has_history else None
-        if out is None:
-            return conclude(verdicts, hints, moments(timeline))
-        with _all_or_nothing(str(out)):
-            verdicts = _written(verdicts, f"{out}/partition_verdict")
-            _written(_sorted(group_topic_summary(verdicts)), f"{out}/group_topic_summary")
-            if timeline is not None:
-                timeline = _written(_sorted(timeline, "taken_at"), f"{out}/lag_timeline")
-            return conclude(verdicts, hints, moments(timeline))
+        aligned = align(expected(checked[0], mapping), checked[1])
+        # One cluster is a constant, so that Spark need not read, exchange and compare it.
+        one = {"cluster_id": F.lit(aligned.cluster_id).cast(StringType())} if aligned.clusters <= 1 else {}
+        before, after = (side.fillna(aligned.cluster_id, ["cluster_id"]).withColumns(one) for side in rows)
+
+        def result(*, single: bool) -> Reconciliation:
+            verdicts = partition_verdict(before, after, mapping, planned, single=single)
+            timeline = lag_timeline(before, after, mapping) if aligned.has_history else None
+            if out is None:
+                return conclude(verdicts, aligned.hints, moments(timeline))
+            with _all_or_nothing(str(out)):
+                verdicts = _written(verdicts, f"{out}/partition_verdict")
+                _written(_sorted(group_topic_summary(verdicts)), f"{out}/group_topic_summary")
+                if timeline is not None:
+                    timeline = _written(_sorted(timeline, "taken_at"), f"{out}/lag_timeline")
+                return conclude(verdicts, aligned.hints, moments(timeline))
+
+        if not aligned.single or aligned.rows < SMALL:
+            return result(single=False)
+        try:
+            return result(single=True)
+        except PySparkException as error:
+            if NOT_SINGLE not in str(error):
+                raise
+            return result(single=False)
 
 
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
@@ -182,7 +198,8 @@ def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame |
 
 def _written(table: DataFrame, path: str) -> DataFrame:
     """Write the table, and return it as read from the written Parquet, so that Spark does not compute it again."""
-    table.write.parquet(written_path(f"{path}.parquet"))
+    # Overwritten, because a first attempt with `pairs.single_rows` may have left its folder.
+    table.write.mode("overwrite").parquet(written_path(f"{path}.parquet"))
     read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
     write_csv(read, written_path(f"{path}.csv"))
     return read

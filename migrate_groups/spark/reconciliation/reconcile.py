@@ -33,7 +33,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.reconciliation.mapping import expected
-from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, with_rows
+from migrate_groups.spark.reconciliation.pairs import KEYS, SIDES, latest_rows, single_rows
+from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED
 
 PLANNED = StructType(
     [
@@ -57,8 +58,6 @@ AHEAD_PROVES_NOTHING = (
     "To tell them apart, take a snapshot before the new groups start."
 )
 
-# The cluster is last, because Spark sorts by a prefix of the first key, and most rows have the same cluster.
-_KEYS = ["group", "topic", "partition", "cluster_id"]
 _TOPIC_KEYS = ["cluster_id", "group", "topic"]
 _SUMS = ("lag_before", "lag_after", "produced", "consumed")
 TIME_LAGS = ("time_lag_before", "time_lag_after")
@@ -66,7 +65,12 @@ TIME_LAGS = ("time_lag_before", "time_lag_after")
 
 
 def partition_verdict(
-    before: DataFrame, after: DataFrame, mapping: DataFrame | None = None, planned: DataFrame | None = None
+    before: DataFrame,
+    after: DataFrame,
+    mapping: DataFrame | None = None,
+    planned: DataFrame | None = None,
+    *,
+    single: bool = False,
 ) -> DataFrame:
     """Return one row for each cluster, expected group, topic and partition: its status and figures.
 
@@ -79,36 +83,33 @@ def partition_verdict(
     Cluster ids must be equal, or null on both sides; `comparable.align` checks that. A job over the result fails with
     one sentence if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same moment, or a
     group gets one partition from two source groups.
+
+    single: whether each partition has one row in BEFORE and one in AFTER, and each group one source group. Then no row
+    is sorted (`pairs`). The job fails with `pairs.NOT_SINGLE` if it is not so.
     """
     asked = _named(expected(before, mapping), "before")
     groups = F.broadcast(asked.select("cluster_id", "group").distinct())
     found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
-    # Repartitioned by hand, because Spark would otherwise also sort before the exchange, and merge hardly any rows.
-    rows = with_rows(asked, found).repartition(*_KEYS)
-    timed = OLDEST_UNCONSUMED.name in rows.columns
-    sides = rows.groupBy(*_KEYS).agg(*_moment("before", timed=timed), *_moment("after", timed=timed))
+    pairs = single_rows(asked, found) if single else latest_rows(asked, found)
     if planned is None:
-        sides = sides.withColumn("planned", F.lit(None).cast(LongType()))
+        pairs = pairs.withColumn("planned", F.lit(None).cast(LongType()))
     else:
-        sides = sides.join(_named(planned, "planned").drop("side"), _KEYS, "full")
-    return sides.select(
+        pairs = pairs.join(_named(planned, "planned").drop("side"), KEYS, "full")
+    timed = f"before_{OLDEST_UNCONSUMED.name}" in pairs.columns
+    end, offset = (tuple(F.col(f"{side}_{name}") for side in SIDES) for name in ("log_end", "offset"))
+    return pairs.select(
         F.nullif("cluster_id", F.lit("")).alias("cluster_id"),
         "group",
-        "before.source_group",
+        "source_group",
         "topic",
         "partition",
-        F.coalesce(_contradiction("before"), _contradiction("after"), _status()).alias("status"),
-        F.col("before.offset").alias("before_offset"),
-        F.col("after.offset").alias("after_offset"),
-        F.col("before.log_start_offset").alias("before_log_start"),
-        F.col("before.log_end_offset").alias("before_log_end"),
-        F.col("after.log_start_offset").alias("after_log_start"),
-        F.col("after.log_end_offset").alias("after_log_end"),
-        (F.col("before.log_end_offset") - F.col("before.offset")).alias("lag_before"),
-        (F.col("after.log_end_offset") - F.col("after.offset")).alias("lag_after"),
-        *(_time_lag(side) for side in ("before", "after") if timed),
-        F.when(~_recreated(), F.col("after.log_end_offset") - F.col("before.log_end_offset")).alias("produced"),
-        F.when(~_recreated(), F.col("after.offset") - _start()).alias("consumed"),
+        F.coalesce("contradiction", _status()).alias("status"),
+        *(f"{side}_offset" for side in SIDES),
+        *(f"{side}_{name}" for side in SIDES for name in ("log_start", "log_end")),
+        *((F.col(f"{side}_log_end") - F.col(f"{side}_offset")).alias(f"lag_{side}") for side in SIDES),
+        *(_time_lag(side) for side in SIDES if timed),
+        F.when(~_recreated(), end[1] - end[0]).alias("produced"),
+        F.when(~_recreated(), offset[1] - _start()).alias("consumed"),
         _reason().alias("reason"),
     )
 
@@ -167,54 +168,26 @@ def _named(rows: DataFrame, side: str) -> DataFrame:
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
-def _moment(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates of BEFORE or AFTER: its latest row, and pairs that differ if another row contradicts it."""
-    here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
-    values = ["offset", "log_start_offset", "log_end_offset", "topic_id", "source_group"]
-    values += [OLDEST_UNCONSUMED.name] if timed else []
-    return [
-        F.max(F.when(here, F.struct("taken_at", offset.alias("largest"), *values))).alias(side),
-        F.max(F.when(here, F.struct("taken_at", (-offset).alias("negative")))).alias(f"{side}_smallest"),
-        F.min(F.when(here, F.col("source_group"))).alias(f"{side}_source"),
-        F.max(F.when(here, F.col("source_group"))).alias(f"{side}_other_source"),
-    ]
-
-
 def _time_lag(side: str) -> Column:
     """Return the age of the oldest unread record at the snapshot, in seconds; 0 if its timestamp is later."""
-    taken_at, oldest = (F.unix_micros(F.col(f"{side}.{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
+    taken_at, oldest = (F.unix_micros(F.col(f"{side}_{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
     return age.alias(f"time_lag_{side}")
 
 
-def _contradiction(side: str) -> Column:
-    """Return null; fail the job if BEFORE (or AFTER) has two offsets or two source groups for one partition."""
-    place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
-    source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
-    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s: remove one", place)
-    two_sources = F.format_string(
-        f"{side.upper()} has two source groups (%s, %s) for %s: remove one", source, other, place
-    )
-    return (
-        F.when(F.col(f"{side}.largest") != -F.col(f"{side}_smallest.negative"), F.raise_error(two_offsets))
-        .when(source != other, F.raise_error(two_sources))
-        .cast(StringType())
-    )
-
-
 def _recreated() -> Column:
-    return F.coalesce(F.col("before.topic_id") != F.col("after.topic_id"), F.lit(False))
+    return F.coalesce("recreated", F.lit(False))
 
 
 def _start() -> Column:
     """Return the offset at which the target group must start: the one in BEFORE, else the planned one."""
-    return F.coalesce("before.offset", "planned")
+    return F.coalesce("before_offset", "planned")
 
 
 def _status() -> Column:
-    before, after = _start(), F.col("after.offset")
+    before, after = _start(), F.col("after_offset")
     return (
-        F.when(after < F.col("after.log_start_offset"), "below-log-start")
+        F.when(after < F.col("after_log_start"), "below-log-start")
         .when(before.isNull() & after.isNull(), "no-commit")
         .when(after.isNull(), "missing")
         .when(before.isNull() | _recreated(), "unexpected")
@@ -229,9 +202,9 @@ def _records(number: Column) -> Column:
 
 
 def _reason() -> Column:
-    before, after, planned = F.col("before.offset"), F.col("after.offset"), F.col("planned")
+    before, after, planned = F.col("before_offset"), F.col("after_offset"), F.col("planned")
     on_purpose = before.isNull() & planned.isNotNull()
-    start, end = F.col("after.log_start_offset"), F.col("after.log_end_offset")
+    start, end = F.col("after_log_start"), F.col("after_log_end")
     same_log = ~_recreated()
     facts: list[tuple[Column, str, tuple[Column, ...]]] = [
         (after < start, "the log start offset is %s: %s already deleted", (start, _records(start - after))),

@@ -39,15 +39,16 @@ _TYPES = {
 }
 
 
-def _field(column: schema.Column) -> StructField:
+def field(column: schema.Column) -> StructField:
+    """Return a column of a table as Spark's type."""
     # Nullable even if the column is required, because Spark makes every column of a file so; the rows are checked.
     return StructField(column.name, _TYPES[column.kind], nullable=column.kind is not Kind.TEXT)
 
 
-SNAPSHOT = StructType([_field(column) for column in schema.SNAPSHOT])
+SNAPSHOT = StructType([field(column) for column in schema.SNAPSHOT])
 """The columns of a snapshot file, in the file's order. Rows with a null ``topic`` or ``partition`` are invalid."""
 
-OLDEST_UNCONSUMED = _field(schema.OLDEST_UNCONSUMED)
+OLDEST_UNCONSUMED = field(schema.OLDEST_UNCONSUMED)
 """An optional column, for the time lag: the timestamp of the oldest record that the group has not read."""
 
 _HEADLESS = [column.name for column in schema.RESET]

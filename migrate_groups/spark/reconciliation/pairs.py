@@ -1,0 +1,123 @@
+"""Bring the offset of each partition before the hand-over and the one after it into one row: two plans, equal rows.
+
+- `latest_rows` takes the latest of any number of rows. Spark sorts them, because it keeps the maximum of texts or
+  structs for sorted rows only.
+- `single_rows` needs one row of each partition in BEFORE, and one in AFTER. Then only numbers are left to keep, for
+  which Spark has a hash table, so that no row is sorted (docs/evidence/performance.md#reconcile). The job fails with
+  `NOT_SINGLE` if a partition has two rows after all.
+
+Both take the rows of BEFORE and of AFTER with a column ``side``, as `partition_verdict` makes them, and return
+one row for each key of `KEYS`, with the columns source_group, recreated (the topic ids of both sides differ),
+contradiction (null; otherwise evaluating it fails the job), and for each of `SIDES` (here before): before_offset,
+before_log_start, before_log_end and, if a side has `snapshots.OLDEST_UNCONSUMED`, before_taken_at and
+before_oldest_unconsumed_at.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType
+
+from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, with_rows
+
+SIDES = ("before", "after")
+# The cluster is last, because Spark sorts by a prefix of the first key, and most rows have the same cluster.
+KEYS = ["group", "topic", "partition", "cluster_id"]
+
+NOT_SINGLE = "a partition has two rows in BEFORE or in AFTER, or its group has two source groups"
+"""The message with which a job over `single_rows` fails if its rows do not allow it."""
+
+_OFFSETS = {"offset": "offset", "log_start_offset": "log_start", "log_end_offset": "log_end"}
+_TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
+
+
+def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
+    """Return the latest row of BEFORE and of AFTER for each partition; a null ``taken_at`` is the earliest.
+
+    A job over ``contradiction`` fails with a sentence if a side has two offsets of one partition at the latest moment,
+    or two source groups for it.
+    """
+    # Repartitioned by hand, because Spark would otherwise also sort before the exchange, and merge hardly any rows.
+    rows = with_rows(before, after).repartition(*KEYS)
+    names, timed = _names(rows), OLDEST_UNCONSUMED.name in rows.columns
+    sides = rows.groupBy(*KEYS).agg(*(each for side in SIDES for each in _latest(side, timed=timed)))
+    return sides.select(
+        *KEYS,
+        "before.source_group",
+        (F.col("before.topic_id") != F.col("after.topic_id")).alias("recreated"),
+        F.coalesce(*map(_contradiction, SIDES)).alias("contradiction"),
+        *(F.col(f"{side}.{name}").alias(f"{side}_{short}") for side in SIDES for name, short in names.items()),
+    )
+
+
+def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
+    """Return the only row of BEFORE and of AFTER for each partition; with more, the job fails with `NOT_SINGLE`."""
+    of_groups = before.select("cluster_id", "group", "source_group").distinct()
+    # Joined at the end, because a text could not be kept in the hash table. Spark leaves the join out where nobody asks
+    # for the source group: it sees that the groups are unique.
+    sources = of_groups.groupBy("cluster_id", "group").agg(
+        F.count("*").alias("sources"), F.max("source_group").alias("source_group")
+    )
+    rows = with_rows(before, after)
+    names = _names(rows)
+    # The topic id is a key first: a recreated topic gives two rows, which the second aggregation finds and merges.
+    by_id = (
+        rows.repartition("group", "topic")  # by topic, so that the summary needs no further exchange
+        .groupBy(*KEYS, "topic_id")
+        .agg(*(each for side in SIDES for each in _only(side, names)))
+    )
+    columns = [f"{side}_{short}" for side in SIDES for short in names.values()]
+    pairs = by_id.groupBy(*KEYS).agg(
+        (F.count("topic_id") > 1).alias("recreated"),
+        *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in SIDES),
+        *(F.max(name).alias(name) for name in columns),
+    )
+    is_single = (F.col("before_rows") <= 1) & (F.col("after_rows") <= 1)
+    source = F.when(F.col("before_rows") > 0, F.when(F.col("sources") == 1, F.col("source_group")).otherwise(_fail()))
+    return pairs.join(F.broadcast(sources), ["cluster_id", "group"], "left").select(
+        *KEYS, source.alias("source_group"), "recreated", F.when(~is_single, _fail()).alias("contradiction"), *columns
+    )
+
+
+def _names(rows: DataFrame) -> dict[str, str]:
+    return _OFFSETS | (_TIMES if OLDEST_UNCONSUMED.name in rows.columns else {})
+
+
+def _fail() -> Column:
+    return F.raise_error(F.lit(NOT_SINGLE)).cast(StringType())
+
+
+def _only(side: str, names: dict[str, str]) -> list[Column]:
+    """Return the aggregates of BEFORE or AFTER: the number of its rows, and the values of its only row."""
+    here = F.col("side") == side
+    values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
+    return [F.count_if(here).alias(f"{side}_rows"), *values]
+
+
+def _latest(side: str, *, timed: bool) -> list[Column]:
+    """Return the aggregates of BEFORE or AFTER: its latest row, and pairs that differ if another row contradicts it."""
+    here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
+    values = [*_OFFSETS, "topic_id", "source_group"]
+    values += [OLDEST_UNCONSUMED.name] if timed else []
+    return [
+        F.max(F.when(here, F.struct("taken_at", offset.alias("largest"), *values))).alias(side),
+        F.max(F.when(here, F.struct("taken_at", (-offset).alias("negative")))).alias(f"{side}_smallest"),
+        F.min(F.when(here, F.col("source_group"))).alias(f"{side}_source"),
+        F.max(F.when(here, F.col("source_group"))).alias(f"{side}_other_source"),
+    ]
+
+
+def _contradiction(side: str) -> Column:
+    """Return null; fail the job if BEFORE (or AFTER) has two offsets or two source groups for one partition."""
+    place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
+    source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
+    two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s: remove one", place)
+    two_sources = F.format_string(
+        f"{side.upper()} has two source groups (%s, %s) for %s: remove one", source, other, place
+    )
+    return (
+        F.when(F.col(f"{side}.largest") != -F.col(f"{side}_smallest.negative"), F.raise_error(two_offsets))
+        .when(source != other, F.raise_error(two_sources))
+        .cast(StringType())
+    )

@@ -1,0 +1,42 @@
+"""The Spark types of the tables that the jobs read and write; most are made from `schema`.
+
+Read: `SNAPSHOT`, `MAPPING`, `TOPIC_MAPPING`, `PLANNED`, and `RAW`, the copied log of the offsets topic. Written:
+`PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If a side has `OLDEST_UNCONSUMED`, the first two have
+`TIME_LAGS` as well: ``partition_verdict`` after lag_after, ``group_topic_summary`` at the end.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import DoubleType, StructField, StructType
+
+from migrate_groups import schema
+from migrate_groups.spark.offsets_topic.offsets_log import RAW
+from migrate_groups.spark.reconciliation import reconcile
+from migrate_groups.spark.reconciliation.mapping import MAPPING, TOPIC_MAPPING
+from migrate_groups.spark.reconciliation.reconcile import PLANNED
+from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, SNAPSHOT, field
+
+__all__ = [
+    "GROUP_TOPIC_SUMMARY",
+    "LAG_TIMELINE",
+    "MAPPING",
+    "OLDEST_UNCONSUMED",
+    "PARTITION_VERDICT",
+    "PLANNED",
+    "RAW",
+    "SNAPSHOT",
+    "TIME_LAGS",
+    "TOPIC_MAPPING",
+]
+
+PARTITION_VERDICT = StructType([field(column) for column in schema.PARTITION_VERDICT])
+"""The result of `reconcile.partition_verdict`."""
+
+GROUP_TOPIC_SUMMARY = StructType([field(column) for column in schema.GROUP_TOPIC_SUMMARY])
+"""The result of `reconcile.group_topic_summary`."""
+
+LAG_TIMELINE = StructType([field(column) for column in schema.LAG_TIMELINE])
+"""The result of `timeline.lag_timeline`."""
+
+TIME_LAGS = StructType([StructField(name, DoubleType()) for name in reconcile.TIME_LAGS])
+"""The columns of the time lag, in seconds."""
