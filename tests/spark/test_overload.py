@@ -62,14 +62,14 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     )
     found = overload(generations(raw), consumers(raw), owners(raw), commits(raw))
     stood = {
-        (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds)
+        (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds, row.gone)
         for row in found.stood_still.collect()
     }
     eager = assignor == "range"
     assert stood == {
-        (1, "a"): (["b"], True, False, 5.0 if eager else None),
-        (1, "b"): (["b"], False, True, 8.0),
-        (2, "a"): (["b"], True, False, 3.0 if eager else None),
+        (1, "a"): (["b"], True, False, 5.0 if eager else None, 0.0),
+        (1, "b"): (["b"], False, True, 8.0, 3.0),
+        (2, "a"): (["b"], True, False, 3.0 if eager else None, 0.0),
     }
     assert {(row.application, tuple(row.topics), row.members) for row in found.subscriptions.collect()} == {
         ("a", ("x",), 1),

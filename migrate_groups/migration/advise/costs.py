@@ -14,21 +14,18 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
 
 _EAGER = ("range", "roundrobin", "sticky")
-_KIP_848 = "consumer"  # as the job names it
+KIP_848 = "consumer"
+"""The assignor of a KIP-848 group, as the job names it."""
+
 _LOOK = 0.001
 """The share of the time that an application stood still for others, from which on a group is worth a look."""
 
 
 class Predicted(NamedTuple):
-    """The seconds without an owner that are expected after a split: between ``low`` and ``high``."""
+    """The seconds without an owner that are expected after a split, and how many they may be at most."""
 
-    low: float
-    high: float
-
-    @property
-    def seconds(self) -> float:
-        """The middle."""
-        return (self.low + self.high) / 2
+    seconds: float
+    at_most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +64,24 @@ def alone(
 
     Others no longer stop it. What its single members cost stays. A restart of all members leaves the group Empty. A
     classic group then waits: once the delay after the first member joins, and once more if another joins meanwhile.
-    The time that the members take to come back is added: at most the shortest outage of a restart in the shared group.
-    A KIP-848 group does not wait, but a partition that moves on to the second member may wait for its heartbeat. Both
-    are measured in docs/advise.md#predictions.
+    The time that the members take to come back is added, as far as the log shows it; it is at most their outage in the
+    shared group. A KIP-848 group does not wait, but after each start a partition that moves on to the second member
+    may wait for its heartbeat. docs/advise.md#predictions has the measurements.
     """
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
+    if again and not row.replaced:
+        return None
+    if row.assignor == KIP_848:
+        each = (row.restart_outage or 0) / (row.replaced or 1)
+        return Predicted(again * each, again * each + (again + 1) * (row.single_most or 0))
     if not again:
         return Predicted(single, single)
-    if not row.replaced:
-        return None
-    if row.assignor == _KIP_848:
-        low = again * (row.restart_outage or 0) / row.replaced
-        return Predicted(low, low + again * (row.single_most or 0))
     if delay is None:
         return None
-    low = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
-    return Predicted(low, low + again * (row.restart_least or 0))
+    waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
+    least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
+    return Predicted(waits + least, waits + most)
 
 
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
@@ -118,5 +116,5 @@ def _advice(found: GroupCost, now: datetime) -> str:
 
 
 def _range(expected: Predicted) -> str:
-    low, high = round(expected.low), round(expected.high)
-    return f"about {low} s" if low == high else f"{low} to {high} s"
+    seconds, at_most = round(expected.seconds), round(expected.at_most)
+    return f"about {seconds} s" if seconds == at_most else f"about {seconds} s (at most {at_most} s)"
