@@ -123,3 +123,22 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     (found,) = judge_costs(rows, NOON, DELAY)
     assert "billing alone would stand still about 28 s (at most 36 s), not 12 s" in found.advice
     assert found.predicted["shop"].seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "advice"),
+    [
+        ([cost(assignor="stream", applications=1)], "nothing to split: the topics of a Kafka Streams application"),
+        ([cost(group="connect-sink", applications=1)], "nothing to split: it belongs to a Connect sink"),
+        ([cost(clients=["connector-consumer-s-0"])], "nothing to split: it belongs to a Connect sink"),
+        ([cost(regex=True, assignor="consumer")], "not known: a member subscribes by a regular expression"),
+        ([cost(applications=1)], "nothing to do: one application"),
+        ([cost(), cost("shop", stood_still=3.0)], "nothing to do: at most 3.0 s stood still for others"),
+        ([cost(missing=7), cost("shop", stood_still=3.0, missing=7)], "7 offsets compacted away: earlier rebalances"),
+        ([cost(assignor="cooperative-sticky", missing=7)], "7 offsets compacted away: earlier rebalances"),
+    ],
+)
+def test_what_the_log_says_of_other_groups(rows, advice):
+    """No split of Streams and Connect; what is unknown, or compacted away, is said; nothing to do is an answer."""
+    (found,) = judge_costs(rows, NOON, DELAY)
+    assert advice in found.advice

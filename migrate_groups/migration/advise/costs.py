@@ -92,15 +92,22 @@ def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: time
 
 def _advice(found: GroupCost, now: datetime) -> str:
     first, seconds = found.applications[0], found.stood_still
+    clients = [client for row in found.applications for client in row.clients]
+    compacted = f"; {counted(first.missing, 'offset')} compacted away: earlier rebalances are not counted"
+    more = compacted if first.missing else ""
+    if first.assignor == "stream":
+        return "nothing to split: the topics of a Kafka Streams application belong together"
+    if found.group.startswith("connect-") or any(each.startswith("connector-consumer-") for each in clients):
+        return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
         return "not known: a member subscribes by a regular expression, whose topics the log does not have"
     if first.applications < 2:
         return "nothing to do: one application"
     if first.assignor not in _EAGER:
-        return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members"
+        return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members{more}"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:
-        return f"nothing to do: at most {seconds or 0:.1f} s stood still for others"
+        return f"nothing to do: at most {seconds or 0:.1f} s stood still for others{more}"
     trigger = max(found.applications, key=lambda row: row.caused)
     parts = [
         f"look: at most {seconds:.1f} s ({share:.1%}) stood still for others",
@@ -112,7 +119,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
         for row in found.applications
         if row.replaced and (expected := found.predicted.get(row.application))
     ]
-    return "; ".join([*parts, *worse])
+    return "; ".join([*parts, *worse]) + more
 
 
 def _range(expected: Predicted) -> str:
