@@ -1,8 +1,11 @@
-"""Measure a look at many groups against ``list``: scripts/bench_advise.py.
+"""Measure a look at many groups against ``list``, and the job of ``advise --log``: scripts/bench_advise.py.
 
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_advise.py``. It starts a Kafka, makes ``--groups``
 classic groups with a member and committed offsets for three topics each, and runs ``list`` and ``advise`` as whole
 processes in turns. It prints the medians, the least and the most, and their ratio.
+
+``--log 5 6`` measures the job instead, after landing, on a log of 5 and then 6 million records: 2,000 groups, each
+shared by two applications with two members, of which one restarts; one record in 200 is that of a generation.
 """
 
 from __future__ import annotations
@@ -10,11 +13,17 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from bench_audit import record
 from kafka import KafkaAdminClient
 from kafka.errors import RetriableError
 from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
@@ -22,11 +31,19 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
+from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+from migrate_groups.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TOPICS = 300
+_FILE, _GROUPS, _LOG_PARTITIONS, _PARTS, _START = 250_000, 2_000, 50, 5, 1_763_610_000
 _MILLISECONDS = 30 * 60_000
 
 
@@ -35,7 +52,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a look at many groups against list.")
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--log", type=int, nargs="+", metavar="MILLIONS", help="measure the job on such a log")
     options = parser.parse_args()
+    if options.log:
+        _measure_job(options.log)
+        return
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     with start_sandbox(jars, java=java, settings={"group.initial.rebalance.delay.ms": "0"}) as kafka:
@@ -47,6 +68,73 @@ def main() -> None:
     for name, runs in seconds.items():
         print(f"{name:>7}: {statistics.median(runs):5.2f} s ({min(runs):.2f} to {max(runs):.2f})")
     print(f"  ratio: {statistics.median(seconds['advise']) / statistics.median(seconds['list']):5.2f}")
+
+
+def _measure_job(sizes: list[int]) -> None:
+    """Run the job on a log of each size, once, and print how long it takes."""
+    with tempfile.TemporaryDirectory() as name, local_session() as spark:
+        folder = Path(name)
+        log = CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
+        for size in sizes:
+            while (start := sum(log.ends.values())) < size * 1_000_000:
+                end = (start + _FILE) // _LOG_PARTITIONS
+                log = log.with_records(map(_row, range(start, start + _FILE)), dict.fromkeys(log.ends, end))
+            ranges = [(number, 0, end, 0) for number, end in log.ends.items()]
+            out = folder / f"out-{size}"
+            out.mkdir()
+            begun, worked = time.perf_counter(), _cpu_seconds(spark)
+            found = run_advice(spark, LandedFiles(str(log.folder), ranges, "bench"), groups=(), span=Span(), out=out)
+            seconds, worked = time.perf_counter() - begun, _cpu_seconds(spark) - worked
+            if found.found != 2 * _GROUPS:
+                sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")
+            print(
+                f"{size} million records: {seconds:.1f} s, {worked:.1f} s of CPU; load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+
+
+def _cpu_seconds(spark: SparkSession) -> float:
+    """Return the CPU time of Spark's JVM. On a busy machine it says more than the time on the clock."""
+    process: Any = spark.sparkContext._gateway
+    fields = Path(f"/proc/{process.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _row(number: int) -> tuple[object, ...]:
+    """Return a record: every 200th of a group is that of a generation, all others are commits."""
+    turn, group = number // _GROUPS, f"application-{number % _GROUPS:04}"
+    place = (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
+    at = datetime.fromtimestamp(_START + number / 1000, UTC)
+    if turn % 200:
+        made: tuple[object, ...] = record(place, group, f"orders.region-{turn % _PARTS}", turn % 7, number, at=at)
+        return made
+    key = struct.pack(">hH", 2, len(group)) + group.encode()
+    return *place, at, "record", key, _generation(turn)
+
+
+def _generation(turn: int) -> bytes:
+    """Return the value of a generation: shop's members stay, billing's are new."""
+    members = [
+        _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
+    ]
+    head = struct.pack(">h", 3) + _texts("consumer") + struct.pack(">i", turn) + _texts("range", "leader") + bytes(8)
+    return head + struct.pack(">i", len(members)) + b"".join(members)
+
+
+def _member(client: str, turn: int, number: int) -> bytes:
+    topics = [f"orders.region-{each}" for each in ((0, 1, 2) if client.startswith("shop") else (3, 4))]
+    parts = [each for each in range(7) if each % 2 == number]
+    subscription = bytes(2) + struct.pack(">i", len(topics)) + _texts(*topics) + bytes(4)
+    partitions = struct.pack(f">i{len(parts)}i", len(parts), *parts)
+    assignment = (
+        bytes(2) + struct.pack(">i", len(topics)) + b"".join(_texts(each) + partitions for each in topics) + bytes(4)
+    )
+    sized = b"".join(struct.pack(">i", len(each)) + each for each in (subscription, assignment))
+    return _texts(f"{client}-{turn}") + b"\xff\xff" + _texts(client, "/10.0.0.1") + bytes(8) + sized
+
+
+def _texts(*texts: str) -> bytes:
+    return b"".join(struct.pack(">h", len(each)) + each.encode() for each in texts)
 
 
 def _run(command: str, servers: str, groups: int) -> float:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.landing import Landed, land_log, new_folder
+from migrate_groups.cli.landing import Landed, land_log, new_folder, save_log_ends
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import Undetermined, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from migrate_groups.migration.advise.costs import GroupCost
+    from migrate_groups.migration.advise.proposals import Suggestion
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.show.costs_page import Drawn
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+    from migrate_groups.spark.reconciliation.result import Moment
+
+_MOST_GROUPS = 50
+"""The number of groups that the page describes one by one."""
+_MOMENTS = 48
 
 
 class CostsRequest(NamedTuple):
@@ -38,26 +50,64 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
     """Copy the log, measure what sharing costs, and write tables and reports."""
     require_spark()
     from migrate_groups.migration.advise.costs import judge_costs
+    from migrate_groups.migration.advise.proposals import suggestions
 
     with new_folder(asked.out):
         with connection.open_offsets_topic() as opened:
             landed = land_log(opened, asked.groups, asked.log)
-            delay = opened[0].initial_rebalance_delay()
-        with spark_here(landed.landing.offsets) as spark:
-            from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+            reader = opened[0]
+            with spark_here(landed.landing.offsets) as spark:
+                from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
 
-            span = Span(since=_begin(asked, landed))
-            costs = run_advice(spark, landed.files, groups=asked.groups, span=span, out=asked.out)
+                span = Span(since=_begin(asked, landed))
+                costs = run_advice(spark, landed.files, groups=asked.groups, span=span, out=asked.out)
+                judged = judge_costs(costs.applications, landed.taken_at, reader.initial_rebalance_delay())
+                worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
+                lag = _lag(spark, reader, landed, worst)
+            suggested = suggestions(reader, SystemClock(), [each.group for each in worst])
         from migrate_groups.show import costs as views
+        from migrate_groups.show.costs_page import page
 
-        judged = judge_costs(costs.applications, landed.taken_at, delay)
         _write(asked.out / "advice.md", views.markdown(judged))
-        _write(asked.out / "advice.html", views.page(costs, judged))
+        _write(
+            asked.out / "advice.html", page(costs, judged, lag, {name: _drawn(of) for name, of in suggested.items()})
+        )
     if asked.output_format == "json":
         print_document(views.document(costs, judged))
     else:
         show(views.terminal(judged))
     talk(f"tables, advice.md and advice.html written to {asked.out}")
+
+
+def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]) -> tuple[Moment, ...]:
+    """Return the lag of these groups over time, as ``history`` does, at about 48 moments; none without commits."""
+    from migrate_groups.spark.offsets_topic.history_job import run_history
+
+    if not worst:
+        return ()
+    groups = [each.group for each in worst]
+    since = min(row.since for each in worst for row in each.applications)
+    every = max((landed.taken_at - since) / _MOMENTS, timedelta(seconds=1))
+    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch, suppress(Undetermined):
+
+        def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
+            path = Path(scratch) / "log_ends.parquet"
+            save_log_ends(reader, partitions, moments, landed, path)
+            return str(path)
+
+        out = Path(scratch) / "history.parquet"
+        found = run_history(spark, landed.files, log_ends, groups=groups, every=every, now=landed.taken_at, out=out)
+        return found.timeline
+    return ()
+
+
+def _drawn(of: Suggestion) -> Drawn:
+    """Return a suggestion as the page shows it: the split as the text of a spec."""
+    from migrate_groups.files.split_toml import to_toml
+    from migrate_groups.show.costs_page import Drawn
+
+    made = of.proposal
+    return Drawn(of.cures, to_toml(made.spec, made.heading, made.notes) if made else "", of.why_not)
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:

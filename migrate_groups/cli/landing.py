@@ -103,3 +103,20 @@ def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
         near = did_you_mean([group], there)
         found = f"group {group!r} does not exist now{f' ({near})' if near else ''}"
         talk(f"warning: {found}: only its past commits can be shown")
+
+
+def save_log_ends(
+    reader: GroupReader,
+    partitions: Collection[tuple[str, int]],
+    moments: Collection[datetime],
+    landed: Landed,
+    path: Path,
+) -> None:
+    """Write the log end offset of each partition at each moment to ``path``, as Parquet."""
+    from migrate_groups.files.runs import log_ends_parquet
+    from migrate_groups.migration.reading.log_ends import log_ends
+    from migrate_groups.model.partitions import TopicPartition
+
+    with bar("reading log end offsets") as progress:
+        asked = [TopicPartition(*partition) for partition in partitions]
+        log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)

@@ -27,10 +27,10 @@ _NOTE = (
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
-    """The seconds without an owner that are expected, between low and high."""
+    """The seconds without an owner that are expected, and how many they may be at most."""
 
-    low: float
-    high: float
+    seconds: float
+    at_most: float
 
 
 class AfterSplitApplication(Part, frozen=True, kw_only=True):
@@ -116,11 +116,11 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return predicted seconds, as a range if both ends differ."""
+    """Return predicted seconds, and how many they may be at most if that is more."""
     if value is None:
         return UNKNOWN
-    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
-    return f"{low} s" if low == high else f"{low}-{high} s"
+    seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"
+    return seconds if seconds == at_most else f"{seconds}, at most {at_most}"
 
 
 def _seconds(value: float | None) -> str:

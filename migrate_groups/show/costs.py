@@ -1,10 +1,8 @@
-"""What ``advise --log`` finds about shared groups: on a terminal, as JSON, in Markdown and as an HTML page."""
+"""What ``advise --log`` finds about shared groups: on a terminal, as JSON, and in Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -14,16 +12,14 @@ from migrate_groups.show import comment
 from migrate_groups.show.after_split import PredictedSeconds
 from migrate_groups.show.comment import Size
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.page import environment
 from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import Table, cell
-from migrate_groups.spark.offsets_topic.advice_job import Costs, Generation, SharedCost
+from migrate_groups.spark.offsets_topic.advice_job import Costs, SharedCost
 from migrate_groups.text import counted, some
 
-_MOST_GROUPS, _MOST_ROWS = 50, 200
-_WIDTH, _HEIGHT = 600, 24
+_MOST_ROWS = 200
 _Application = object_type(SharedCost)
-_LIMITS = (
+LIMITS = (
     "A time is at most what it says: it counts from a member's last commit to the record of the next generation. A "
     "member that commits seldom, or not when its partitions are revoked, stood still for less. "
     "Deployments count as rebalances. In cooperative groups only the partitions of members that left are counted. In "
@@ -52,16 +48,6 @@ class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/cos
     groups: tuple[CostlyGroup, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
-    """A generation in the drawing of a group's time: position and width in percent, its cause, and a text."""
-
-    at: float
-    width: float
-    colour: int
-    text: str
-
-
 def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
     """Return the JSON document."""
     return CostsDocument(
@@ -84,10 +70,10 @@ def terminal(groups: Sequence[GroupCost]) -> RenderableType:
     table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
     for each in groups[:_MOST_ROWS]:
         first = each.applications[0]
-        counts = (str(first.applications), str(first.rebalances), _seconds(each.stood_still))
+        counts = (str(first.applications), str(first.rebalances), seconds(each.stood_still))
         table.add_row(cell(each.group), *counts, cell(each.advice))
     rest = len(groups) - _MOST_ROWS
-    return Group(table, *([Text(f"… and {counted(rest, 'more group')}")] if rest > 0 else []), Text(_LIMITS[0]))
+    return Group(table, *([Text(f"… and {counted(rest, 'more group')}")] if rest > 0 else []), Text(LIMITS[0]))
 
 
 def markdown(groups: Sequence[GroupCost]) -> str:
@@ -98,69 +84,34 @@ def markdown(groups: Sequence[GroupCost]) -> str:
 def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
     yield f"### Advice on {counted(len(groups), 'consumer group')}"
     rows = (
-        (comment.code(each.group, size), _seconds(each.stood_still), comment.prose(each.advice, size))
-        for each in groups
+        (comment.code(each.group, size), seconds(each.stood_still), comment.prose(each.advice, size)) for each in groups
     )
     yield comment.table(("group", "stood still, at most >", "advice"), rows, len(groups), size, "group")
     for each in [each for each in groups if len(each.applications) > 1][: size.rows]:
         lines = (
-            (comment.code(row.application, size), *_figures(row), comment.prose(some(row.topics), size))
+            (comment.code(row.application, size), *figures(row), comment.prose(some(row.topics), size))
             for row in each.applications
         )
-        header = ("application", *(f"{title} >" for title in _TITLES), "topics")
+        header = ("application", *(f"{title} >" for title in TITLES), "topics")
         table = comment.table(header, lines, len(each.applications), size, "application")
         yield comment.folded(comment.html_code(each.group, size), table)
-    yield comment.prose(_LIMITS[0], Size(characters=1000, rows=1))
+    yield comment.prose(LIMITS[0], Size(characters=1000, rows=1))
 
 
-_TITLES = ("caused", "stood still for others", "own outage", "restarted together", "missing")
+TITLES = ("caused", "stood still for others", "own outage", "restarted together", "missing")
 
 
-def _figures(row: SharedCost) -> tuple[str, ...]:
+def figures(row: SharedCost) -> tuple[str, ...]:
+    """Return the figures of an application, in the order of `TITLES`."""
     return (
         f"{row.caused:,} of {row.rebalances:,}",
-        _seconds(row.stood_still),
-        _seconds(row.outage),
+        seconds(row.stood_still),
+        seconds(row.outage),
         f"{row.replaced:,}",
         f"{row.missing:,}",
     )
 
 
-def page(found: Costs, groups: Sequence[GroupCost]) -> str:
-    """Return the advice as one HTML file without external parts."""
-    drawn = {each.group: _bars(each, found.generations) for each in groups[:_MOST_GROUPS]}
-    return (
-        environment()
-        .get_template("advice.html")
-        .render(groups=groups, most=_MOST_GROUPS, bars=drawn, titles=_TITLES, figures=_figures, seconds=_seconds,
-                limits=_LIMITS, width=_WIDTH, height=_HEIGHT)
-    )  # fmt: skip
-
-
-def _bars(group: GroupCost, generations: Sequence[Generation]) -> list[_Bar]:
-    """Return the generations of a group over time. The colour is the application that ended it; 0: none or several."""
-    own = [each for each in generations if each.group == group.group]
-    ends = [each.until for each in own if each.until is not None]
-    if not ends:
-        return []
-    first, last = min(each.since for each in own), max(ends)
-    seconds = (last - first).total_seconds() or 1
-    names = [each.application for each in group.applications]
-
-    def place(moment: datetime) -> float:
-        return 100 * (moment - first).total_seconds() / seconds
-
-    return [
-        _Bar(
-            place(each.since),
-            place(each.until) - place(each.since),
-            names.index(each.caused_by[0]) + 1 if len(each.caused_by) == 1 else 0,
-            f"generation {each.generation}, ended by {some(each.caused_by) or 'no member'}",
-        )
-        for each in sorted(own, key=lambda each: each.since)
-        if each.until is not None
-    ]
-
-
-def _seconds(value: float | None) -> str:
+def seconds(value: float | None) -> str:
+    """Return seconds with their unit, or ``-`` if they are not known."""
     return "-" if value is None else f"{value:.1f} s"

@@ -69,6 +69,7 @@ def test_a_split_costs_what_was_predicted(spark, java, kafka_jars, tmp_path, pro
             applications["billing"].start(group)
         progress(world, group, every)
         until(lambda: cli.outcome("advise", "--spec-for", group, "-o", "split.toml")[0] == 0)
+        costs = parsed(cli("advise", group, "--log", "log", "-o", tmp_path / "costs", "--format", "json").stdout)
         for each in applications.values():
             each.stop()
         before = {name: each.without() for name, each in applications.items()}
@@ -96,6 +97,12 @@ def test_a_split_costs_what_was_predicted(spark, java, kafka_jars, tmp_path, pro
         assert after["billing"] > before["billing"] * 1.2  # the flapping application gets worse, as predicted
         assert near(found["shop"]["waited_before"], before["shop"])
         assert found["web"]["waited_before"] >= before["web"] - 0.5
+    assert "billing" in costs["groups"][0]["predicted"]
+    whole = (tmp_path / "costs" / "advice.html").read_text()
+    parts = ["Members and topics", "Seconds without an owner", "Lag over time", "[[target]]"]
+    parts += ["generation 1"] if protocol != "consumer" else []
+    assert [part for part in parts if part not in whole] == []
+    assert f"`{group}`" in (tmp_path / "costs" / "advice.md").read_text()
     page = (tmp_path / "out" / "after.html").read_text()
     assert all(f"<code>{group}-{name}</code>" in page for name in topics)
 
@@ -104,10 +111,9 @@ SIZES = [("web", 1), ("billing", 1), ("shop", 2)]
 
 
 def holds(found: dict[str, Any], truth: float) -> bool:
-    """Whether the prediction says the truth: its middle, or for a KIP-848 group its range."""
-    low, high = found["predicted"]["low"], found["predicted"]["high"]
-    middle = (low + high) / 2
-    return near(middle, truth) or (found["assignor"] == "consumer" and near(min(max(truth, low), high), truth))
+    """Whether the prediction says the truth; for a KIP-848 group, whether it has it in its range."""
+    seconds, at_most = found["predicted"]["seconds"], found["predicted"]["at_most"]
+    return near(seconds, truth) or (found["assignor"] == "consumer" and near(min(max(truth, seconds), at_most), truth))
 
 
 def test_a_group_without_records_of_members_is_undetermined(here, world):

@@ -6,12 +6,13 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pyspark.sql import Row
 
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from migrate_groups.spark.offsets_topic.overload import overload
-from migrate_groups.spark.offsets_topic.ownership import owners, without_owner
+from migrate_groups.spark.offsets_topic.ownership import owners
 from tests.spark.test_members import texts
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -43,41 +44,98 @@ def log(spark, *records: tuple[float, bytes, bytes | None]):
     return local_table(spark, rows, RAW)
 
 
-def commit(when: float, topic: str) -> tuple[float, bytes, bytes]:
-    return when, b"\0\1" + texts("g", topic) + bytes(4), b"\0\3"
+def commit(when: float, topic: str, group: str) -> tuple[float, bytes, bytes]:
+    return when, b"\0\1" + texts(group, topic) + bytes(4), b"\0\3"
+
+
+TOPIC_ID = bytes(15) + b"\1"
+
+
+def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False) -> bytes:
+    """Return what a KIP-848 member owns and has to revoke of a topic. epochs: as Kafka 4.3 writes it."""
+
+    def listed(numbers: tuple[int, ...]) -> bytes:
+        tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
+        each = TOPIC_ID + bytes([len(numbers) + 1]) + b"".join(one.to_bytes(4) for one in numbers) + tags
+        return b"\2" + each if numbers else b"\1"
+
+    return bytes(2) + bytes(8) + b"\0" + listed(partitions) + listed(revoking) + b"\0"
+
+
+def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
+    """Return the records of a group, named as its assignor, of which one application restarts."""
+    a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
+    return [
+        (0, key, generation(1, a, b, assignor=assignor)),
+        *(commit(when, topic, assignor) for when, topic in ((9, "x"), (10, "x"), (12, "y"))),
+        (15, key, generation(2, a, assignor=assignor)),
+        commit(17, "x", assignor),
+        (20, key, generation(3, a, member("b-1x", "y"), assignor=assignor)),
+        commit(21, "y", assignor),
+    ]
+
+
+def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
+    """Return the records of a KIP-848 group: a hands partitions to b, then c takes the place of both."""
+    subscribed = bytes(4) + b"\4b-1" + b"\3/h\2\2x" + b"\1\0"
+    changes = [
+        (1, "a", owned(0, 1, 2)),
+        (2, "a", owned(0, revoking=(1, 2))),
+        (3, "a", owned(0, epochs=True)),
+        (5, "b", owned(1, epochs=True)),
+        (6, "b", owned(1, 2, epochs=True)),
+        (10, "a", None),
+        (11, "b", None),
+        (14, "c", owned(0, 1, 2)),
+        (15, "c", None),
+    ]
+    return [
+        *((0, b"\0\5" + texts("new", each), subscribed) for each in "abc"),
+        *((when, b"\0\10" + texts("new", each), value) for when, each, value in changes),
+    ]
+
+
+@pytest.fixture(scope="module")
+def found(spark) -> dict[str, dict[str, list[Row]]]:
+    """The tables of one job over three groups, by group."""
+    classic = [record for assignor in ("range", "cooperative-sticky") for record in classic_records(assignor)]
+    raw = log(spark, *classic, *consumer_records())
+    tables = overload(generations(raw), consumers(raw), owners(raw), commits(raw))._asdict()
+    rows = {name: table.collect() for name, table in tables.items()}
+    return {
+        group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
+        for group in ("range", "cooperative-sticky", "new")
+    }
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(spark, assignor):
+def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(found, assignor):
     """The others are named as cause; who restarted has an outage; nobody else stands still in a cooperative group."""
-    a, b = member("a-1", "x"), member("b-1", "y")
-    raw = log(
-        spark,
-        (0, GROUP_KEY, generation(1, a, b, assignor=assignor)),
-        *(commit(when, topic) for when, topic in ((9, "x"), (10, "x"), (12, "y"))),
-        (15, GROUP_KEY, generation(2, a, assignor=assignor)),
-        commit(17, "x"),
-        (20, GROUP_KEY, generation(3, a, member("b-1x", "y"), assignor=assignor)),
-        commit(21, "y"),
-    )
-    found = overload(generations(raw), consumers(raw), owners(raw), commits(raw))
-    stood = {
-        (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds)
-        for row in found.stood_still.collect()
+    tables, eager = found[assignor], assignor == "range"
+    assert {
+        (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds, row.gone)
+        for row in tables["stood_still"]
+    } == {
+        (1, "a"): (["b"], True, False, 5.0 if eager else None, 0.0),
+        (1, "b"): (["b"], False, True, 8.0, 3.0),
+        (2, "a"): (["b"], True, False, 3.0 if eager else None, 0.0),
     }
-    eager = assignor == "range"
-    assert stood == {
-        (1, "a"): (["b"], True, False, 5.0 if eager else None),
-        (1, "b"): (["b"], False, True, 8.0),
-        (2, "a"): (["b"], True, False, 3.0 if eager else None),
-    }
-    assert {(row.application, tuple(row.topics), row.members) for row in found.subscriptions.collect()} == {
+    assert {(row.application, tuple(row.topics), row.members) for row in tables["subscriptions"]} == {
         ("a", ("x",), 1),
         ("b", ("y",), 2),
     }
-    joined = {row.generation: (row.joined, row.left) for row in found.generations.collect()}
+    joined = {row.generation: (row.joined, row.left) for row in tables["generations"]}
     assert joined[1] == ([], ["b-1"])
     assert joined[2] == (["b-1"], [])
+
+
+def test_a_partition_has_no_owner_until_another_member_has_it(found):
+    """A restart of all members counts once, however many partitions; a partition to revoke still has its owner."""
+    rows = sorted(found["new"]["stood_still"], key=lambda row: row.ended_at)
+    assert [(row.seconds, row.replaced, row.by_others, row.assignor) for row in rows] == [
+        (3.0, False, False, "consumer"),
+        (4.0, True, False, "consumer"),
+    ]
 
 
 def test_each_version_of_a_generation_is_decoded(spark):
@@ -91,6 +149,16 @@ def test_each_version_of_a_generation_is_decoded(spark):
     ] * 4
     assert {row[0].rebalance_timeout_ms for row in rows[:4]} == {300_000}
     assert rows[4:] == [[], None, None]
+
+
+def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
+    """Each of 1,000 members has its topic; groups of Connect, whose members are no consumers, have no row."""
+    many = generation(1, *(member(f"c-{number}", f"t-{number % 2}") for number in range(1000)))
+    connect = generation(1, member("w-1", "x")).replace(texts("consumer"), texts("connect"), 1)
+    raw = log(spark, (0, GROUP_KEY, many), (1, b"\0\2" + texts("workers"), connect))
+    (row,) = generations(raw).collect()
+    assert (row.group, len(row.members)) == ("g", 1000)
+    assert {(each.client_id, *each.topics) for each in row.members} == {(f"c-{n}", f"t-{n % 2}") for n in range(1000)}
 
 
 def test_broken_records_fail_no_job(spark):
@@ -107,53 +175,3 @@ def test_broken_records_fail_no_job(spark):
     raw = log(spark, *records)
     for decoded in (generations(raw), consumers(raw), owners(raw), commits(raw)):
         decoded.collect()
-
-
-PARTITION = bytes(15) + b"\1"
-"""The id of a topic."""
-
-
-def owned(
-    member_id: str, *partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
-) -> tuple[bytes, bytes]:
-    """Return the record of what a KIP-848 member owns and has to revoke of a topic. epochs: as Kafka 4.3 writes it."""
-
-    def listed(numbers: tuple[int, ...]) -> bytes:
-        tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
-        each = PARTITION + bytes([len(numbers) + 1]) + b"".join(one.to_bytes(4) for one in numbers) + tags
-        return b"\2" + each if numbers else b"\1"
-
-    value = bytes(2) + bytes(8) + b"\0" + listed(partitions) + listed(revoking) + b"\0"
-    return b"\0\10" + texts("g", member_id), value
-
-
-@pytest.mark.parametrize("epochs", [False, True])
-def test_a_partition_has_no_owner_until_another_member_has_it(spark, epochs):
-    """A restart of all members counts once, however many partitions; a partition to revoke still has its owner."""
-    empty = b"\1\0"
-    subscribed = [(b"\0\5" + texts("g", each), b"\0\0\0\0" + b"\4b-1" + b"\3/h\2\2x" + empty) for each in "abc"]
-    raw = log(
-        spark,
-        *((0, key, value) for key, value in subscribed),
-        (1, *owned("a", 0, 1, 2, epochs=epochs)),
-        (2, *owned("a", 0, revoking=(1, 2), epochs=epochs)),
-        (3, *owned("a", 0, epochs=epochs)),
-        (5, *owned("b", 1, epochs=epochs)),
-        (6, *owned("b", 1, 2, epochs=epochs)),
-        (10, owned("a")[0], None),
-        (11, owned("b")[0], None),
-        (14, *owned("c", 0, 1, 2, epochs=epochs)),
-        (15, owned("c")[0], None),
-    )
-    whose = spark.createDataFrame(
-        [("g", each, "app") for each in "abc"], "group string, member_id string, application string"
-    )
-    found = [
-        (row.begun - NOON.replace(tzinfo=row.begun.tzinfo), row.seconds, row.whole)
-        for row in without_owner(owners(raw), whose).orderBy("begun").collect()
-    ]
-    assert [(seconds, whole) for _, seconds, whole in found] == [(3.0, False), (4.0, True)]
-    rows = overload(generations(raw), consumers(raw), owners(raw), commits(raw)).stood_still.collect()
-    assert [(row.assignor, row.caused_by == [row.application], row.by_others) for row in rows] == [
-        ("consumer", True, False)
-    ] * 2

@@ -220,7 +220,7 @@ def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
 
 
 def test_cheaper_settings_fit_the_group(cluster):
-    """No eager assignor, no cooperative-sticky; no classic group, no KIP-848; static members stay as they are."""
+    """Only eager groups get cooperative-sticky, only classic ones KIP-848 and shorter polls; static members stay."""
     static = replace(member("a", "orders"), group_instance_id="a")
     cluster.join("eager", member("a", "orders"))
     cluster.join("cooperative", static, assignor="cooperative-sticky")
@@ -229,8 +229,13 @@ def test_cheaper_settings_fit_the_group(cluster):
         group: [each.setting.split()[0] for each in cures(advice.status)] for group, advice in found(cluster).items()
     }
     assert settings == {
-        "eager": ["group.protocol=consumer", "partition.assignment.strategy=cooperative-sticky", "group.instance.id"],
-        "cooperative": ["group.protocol=consumer"],
+        "eager": [
+            "group.protocol=consumer",
+            "partition.assignment.strategy=cooperative-sticky",
+            "max.poll.records",
+            "group.instance.id",
+        ],
+        "cooperative": ["group.protocol=consumer", "max.poll.records"],
         "new": [],
     }
 

@@ -19,7 +19,7 @@ FLAPPING: dict[str, Any] = {
     "outage": 12.0,
     "replaced": 4,
     "restart_outage": 10.0,
-    "restart_least": 1.0,
+    "restart_gone": 2.0,
     "single_most": 2.0,
 }
 
@@ -39,7 +39,7 @@ def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedC
         "outage": None,
         "replaced": 0,
         "restart_outage": None,
-        "restart_least": None,
+        "restart_gone": None,
         "single_most": None,
         "missing": 0,
     }
@@ -55,27 +55,27 @@ def compared(
 
 
 def test_the_prediction_is_for_the_restarts_since_the_split():
-    """Each restart waits the delay twice, and at most the shortest time of a restart; other outages grow with time."""
-    found = compared(cost(**FLAPPING), cost(group="new-billing", outage=35.0, replaced=5))
-    assert found.predicted == (2 * 2 + 5 * 6, 2 * 2 + 5 * 7)
-    assert (found.measured, found.restarts, found.holds, found.remarks) == (35.0, 5, True, ())
+    """Each restart waits the delay twice, after its members were gone; other outages grow with time."""
+    found = compared(cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5))
+    assert found.predicted == (2 * 2 + 5 * 6.5, 2 * 2 + 5 * 8.5)
+    assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
 
 
 def test_one_member_waits_once():
     """No other member joins meanwhile, so the coordinator does not wait again."""
     before = cost(**{**FLAPPING, "outage": 10.0}, clients=["billing-1"])
-    assert compared(before, cost(group="new-billing", replaced=5, rebalances=0)).predicted == (15, 20)
+    assert compared(before, cost(group="new-billing", replaced=5, rebalances=0)).predicted == (5 * 3.5, 5 * 5.5)
 
 
 def test_a_kip_848_group_has_no_delay():
-    """A restart costs what it cost before, or one wait for a heartbeat more."""
+    """Each restart costs what it cost before, and each start may wait once for a heartbeat."""
     before = cost(**FLAPPING, assignor="consumer")
-    assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 18)
+    assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 20)
 
 
-@pytest.mark.parametrize(("measured", "holds"), [(22.0, True), (21.9, True), (36.9, False), (17.0, False)])
+@pytest.mark.parametrize(("measured", "holds"), [(31.0, True), (33.0, False), (21.7, True), (21.6, False)])
 def test_a_prediction_holds_within_a_fifth_or_two_seconds(measured, holds):
-    """Predicted 24 to 28 s."""
+    """Predicted 26 s, at most 34 s."""
     before = cost(**{**FLAPPING, "outage": 10.0})
     assert compared(before, cost(group="new-billing", outage=measured, replaced=4)).holds is holds
 
@@ -121,5 +121,24 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     """The application that gets worse is named with its range; the others are predicted to stand still no more."""
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
-    assert "billing alone would stand still 26 to 30 s, not 12 s" in found.advice
+    assert "billing alone would stand still about 28 s (at most 36 s), not 12 s" in found.advice
     assert found.predicted["shop"].seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "advice"),
+    [
+        ([cost(assignor="stream", applications=1)], "nothing to split: the topics of a Kafka Streams application"),
+        ([cost(group="connect-sink", applications=1)], "nothing to split: it belongs to a Connect sink"),
+        ([cost(clients=["connector-consumer-s-0"])], "nothing to split: it belongs to a Connect sink"),
+        ([cost(regex=True, assignor="consumer")], "not known: a member subscribes by a regular expression"),
+        ([cost(applications=1)], "nothing to do: one application"),
+        ([cost(), cost("shop", stood_still=3.0)], "nothing to do: at most 3.0 s stood still for others"),
+        ([cost(missing=7), cost("shop", stood_still=3.0, missing=7)], "7 offsets compacted away: earlier rebalances"),
+        ([cost(assignor="cooperative-sticky", missing=7)], "7 offsets compacted away: earlier rebalances"),
+    ],
+)
+def test_what_the_log_says_of_other_groups(rows, advice):
+    """No split of Streams and Connect; what is unknown, or compacted away, is said; nothing to do is an answer."""
+    (found,) = judge_costs(rows, NOON, DELAY)
+    assert advice in found.advice

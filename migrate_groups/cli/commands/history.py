@@ -14,8 +14,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.landing import Landed, land_log, new_folder
-from migrate_groups.cli.progress import bar
+from migrate_groups.cli.landing import Landed, land_log, new_folder, save_log_ends
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.snapshots.times import parse_span
 
@@ -95,7 +94,8 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
 
         def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
             path = Path(scratch) / "log_ends.parquet"
-            _save_log_ends(connection, partitions, moments, landed, path)
+            with connection.open_reader() as reader:
+                save_log_ends(reader, partitions, moments, landed, path)
             return str(path)
 
         return run_history(
@@ -107,23 +107,3 @@ def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> Histo
             now=landed.taken_at,
             out=asked.out / _TABLE,
         )
-
-
-def _save_log_ends(
-    connection: Connection,
-    partitions: Collection[tuple[str, int]],
-    moments: Collection[datetime],
-    landed: Landed,
-    path: Path,
-) -> None:
-    """Write the log end offset of each partition at each of these times to ``path``, as Parquet.
-
-    landed: has the current log end offsets.
-    """
-    from migrate_groups.files.runs import log_ends_parquet
-    from migrate_groups.migration.reading.log_ends import log_ends
-    from migrate_groups.model.partitions import TopicPartition
-
-    with connection.open_reader() as reader, bar("reading log end offsets") as progress:
-        asked = [TopicPartition(*partition) for partition in partitions]
-        log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from migrate_groups.migration.advise.costs import Predicted, alone
+from migrate_groups.migration.advise.costs import KIP_848, Predicted, alone
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
@@ -35,11 +35,16 @@ class AfterSplit:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the prediction holds, within 20 % or 2 s, whichever is more; None: not known."""
+        """Whether the prediction holds, within 20 % or 2 s, whichever is more; None: not known.
+
+        For a KIP-848 group everything up to the most that was predicted holds, because chance decides.
+        """
         if self.predicted is None or self.measured is None:
             return None
-        off = max(self.predicted.low - self.measured, self.measured - self.predicted.high, 0)
-        return off <= max(_SECONDS, self.measured * _SHARE)
+        off = self.measured - self.predicted.seconds
+        if self.before.assignor == KIP_848:
+            off = min(off, max(self.measured - self.predicted.at_most, 0))
+        return abs(off) <= max(_SECONDS, self.measured * _SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,21 +14,18 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
 
 _EAGER = ("range", "roundrobin", "sticky")
-_KIP_848 = "consumer"  # as the job names it
+KIP_848 = "consumer"
+"""The assignor of a KIP-848 group, as the job names it."""
+
 _LOOK = 0.001
 """The share of the time that an application stood still for others, from which on a group is worth a look."""
 
 
 class Predicted(NamedTuple):
-    """The seconds without an owner that are expected after a split: between ``low`` and ``high``."""
+    """The seconds without an owner that are expected after a split, and how many they may be at most."""
 
-    low: float
-    high: float
-
-    @property
-    def seconds(self) -> float:
-        """The middle."""
-        return (self.low + self.high) / 2
+    seconds: float
+    at_most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +64,24 @@ def alone(
 
     Others no longer stop it. What its single members cost stays. A restart of all members leaves the group Empty. A
     classic group then waits: once the delay after the first member joins, and once more if another joins meanwhile.
-    The time that the members take to come back is added: at most the shortest outage of a restart in the shared group.
-    A KIP-848 group does not wait, but a partition that moves on to the second member may wait for its heartbeat. Both
-    are measured in docs/advise.md#predictions.
+    The time that the members take to come back is added, as far as the log shows it; it is at most their outage in the
+    shared group. A KIP-848 group does not wait, but after each start a partition that moves on to the second member
+    may wait for its heartbeat. docs/advise.md#predictions has the measurements.
     """
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
+    if again and not row.replaced:
+        return None
+    if row.assignor == KIP_848:
+        each = (row.restart_outage or 0) / (row.replaced or 1)
+        return Predicted(again * each, again * each + (again + 1) * (row.single_most or 0))
     if not again:
         return Predicted(single, single)
-    if not row.replaced:
-        return None
-    if row.assignor == _KIP_848:
-        low = again * (row.restart_outage or 0) / row.replaced
-        return Predicted(low, low + again * (row.single_most or 0))
     if delay is None:
         return None
-    low = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
-    return Predicted(low, low + again * (row.restart_least or 0))
+    waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
+    least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
+    return Predicted(waits + least, waits + most)
 
 
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
@@ -94,15 +92,22 @@ def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: time
 
 def _advice(found: GroupCost, now: datetime) -> str:
     first, seconds = found.applications[0], found.stood_still
+    clients = [client for row in found.applications for client in row.clients]
+    compacted = f"; {counted(first.missing, 'offset')} compacted away: earlier rebalances are not counted"
+    more = compacted if first.missing else ""
+    if first.assignor == "stream":
+        return "nothing to split: the topics of a Kafka Streams application belong together"
+    if found.group.startswith("connect-") or any(each.startswith("connector-consumer-") for each in clients):
+        return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
         return "not known: a member subscribes by a regular expression, whose topics the log does not have"
     if first.applications < 2:
         return "nothing to do: one application"
     if first.assignor not in _EAGER:
-        return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members"
+        return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members{more}"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:
-        return f"nothing to do: at most {seconds or 0:.1f} s stood still for others"
+        return f"nothing to do: at most {seconds or 0:.1f} s stood still for others{more}"
     trigger = max(found.applications, key=lambda row: row.caused)
     parts = [
         f"look: at most {seconds:.1f} s ({share:.1%}) stood still for others",
@@ -114,9 +119,9 @@ def _advice(found: GroupCost, now: datetime) -> str:
         for row in found.applications
         if row.replaced and (expected := found.predicted.get(row.application))
     ]
-    return "; ".join([*parts, *worse])
+    return "; ".join([*parts, *worse]) + more
 
 
 def _range(expected: Predicted) -> str:
-    low, high = round(expected.low), round(expected.high)
-    return f"about {low} s" if low == high else f"{low} to {high} s"
+    seconds, at_most = round(expected.seconds), round(expected.at_most)
+    return f"about {seconds} s" if seconds == at_most else f"about {seconds} s (at most {at_most} s)"

@@ -36,6 +36,13 @@ def cures(group: GroupStatus) -> tuple[Cure, ...]:
                 "with cooperative-sticky only partitions that change their member are given up",
             )
         )
+    if group.group_type == "classic":
+        found.append(
+            Cure(
+                setting="max.poll.records (shorter polls)",
+                why="a rebalance ends only when each member has polled, so the slowest one makes the others wait",
+            )
+        )
     if any(member.group_instance_id is None for member in group.members or ()):
         found.append(
             Cure(

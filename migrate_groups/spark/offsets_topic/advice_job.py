@@ -32,9 +32,9 @@ class SharedCost(NamedTuple):
     since: the first of the records of members. rebalances: how many generations ended since. caused: how many of
     them this application's members began, by joining or leaving. stood_still: seconds without an owner in generations
     that others ended, at most; None: not known. outage: the same in generations that it ended. replaced: how often all
-    its members restarted together. restart_outage: the part of ``outage`` in these restarts. restart_least: the
-    shortest of them. single_most: the longest outage that was no such restart. missing: how many offsets of the group's
-    partition of the log were compacted away.
+    its members restarted together. restart_outage: the part of ``outage`` in these restarts. restart_gone: the part of
+    that in which surely no member was there. single_most: the longest outage that was no such restart. missing: how
+    many offsets of the group's partition of the log were compacted away.
     """
 
     group: str
@@ -51,7 +51,7 @@ class SharedCost(NamedTuple):
     outage: float | None
     replaced: int
     restart_outage: float | None
-    restart_least: float | None
+    restart_gone: float | None
     single_most: float | None
     missing: int
 
@@ -70,16 +70,26 @@ class Generation(NamedTuple):
     caused_by: list[str]
 
 
+class Subscription(NamedTuple):
+    """A client id of a group, its application, and the topics that its members subscribed to."""
+
+    group: str
+    application: str
+    client_id: str
+    topics: list[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """The result of `run_advice`: of the ``found`` applications the `MAX_ROWS` that stood still longest for others.
 
-    generations: the last `MAX_ROWS` of the groups with several applications.
+    generations, subscriptions: the last, and the first, `MAX_ROWS` of the groups with several applications.
     """
 
     applications: tuple[SharedCost, ...]
     found: int
     generations: tuple[Generation, ...]
+    subscriptions: tuple[Subscription, ...]
 
 
 class Span(NamedTuple):
@@ -126,10 +136,12 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
         _write(each, out, name)
     shared = sorted({row.group for row in shown if row.applications > 1})
     spans = found.generations.where(F.col("group").isin(*shared)).orderBy(F.col("since").desc(), "group")
+    who = found.subscriptions.where(F.col("group").isin(*shared)).orderBy("group", "application", "client_id")
     return Costs(
         applications=shown,
         found=len(shown) if len(shown) < MAX_ROWS else table.count(),
         generations=plain_rows(spans, Generation) if shared else (),
+        subscriptions=plain_rows(who, Subscription) if shared else (),
     )
 
 
@@ -166,7 +178,7 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
         F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
         F.count_if("replaced").cast("int").alias("replaced"),
         F.sum(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_outage"),
-        F.min(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_least"),
+        F.sum(F.when(F.col("replaced"), F.col("gone"))).alias("restart_gone"),
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
     )
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}

@@ -28,7 +28,8 @@ class Overload(NamedTuple):
     (applications), until (when the next generation began; null: it is the last).
     stood_still: one row for each generation that ended and each application in it: ended_at, caused_by, by_others,
     replaced (none of the application's members was left in the next generation, and some came back), seconds (at most;
-    null: not known). For a KIP-848 group: one row for each time in which partitions of an application had no owner.
+    null: not known), gone (the part of these seconds in which surely no member was there). For a KIP-848 group: one row
+    for each time in which partitions of an application had no owner.
     """
 
     subscriptions: DataFrame
@@ -197,6 +198,7 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
         F.lit(False).alias("by_others"),
         F.col("whole").alias("replaced"),
         "seconds",
+        F.lit(None).cast("double").alias("gone"),
     )
 
 
@@ -229,13 +231,16 @@ def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> Dat
     rows = of_spans.where(F.col("until").isNotNull()).join(there, ["group", "application", "log_offset"])
     rows = rows.join(commits, [*_PLACE, "member_id"], "left")
     stood = F.col("assignor").isin(*_EAGER) | F.col("_left")
-    micros = F.unix_micros("back_at") - F.unix_micros(F.greatest("at", "log_time"))
+    begun = F.unix_micros(F.greatest("at", "log_time"))
+    micros = F.unix_micros("back_at") - begun
+    # A generation without the application: its members came back only after that generation had begun.
+    gone = F.when(F.col("back_at") > F.col("until"), (F.unix_micros("until") - begun) / 1e6)
     seconds = F.when(stood & F.col("at").isNotNull() & F.col("back_at").isNotNull(), micros / 1e6)
     by_application = rows.groupBy(
         *_PLACE, "generation", "assignor", "until", "caused_by", "application", "replaced", "back_at"
-    ).agg(F.max(seconds).alias("seconds"))
+    ).agg(F.max(seconds).alias("seconds"), F.coalesce(F.min(gone), F.lit(0.0)).alias("gone"))
     return by_application.select(
         "group", "generation", "assignor", F.col("until").alias("ended_at"), "application",
         "caused_by", (~F.array_contains("caused_by", F.col("application"))).alias("by_others"),
-        F.coalesce(F.col("replaced") & F.col("back_at").isNotNull(), F.lit(False)).alias("replaced"), "seconds",
+        F.coalesce(F.col("replaced") & F.col("back_at").isNotNull(), F.lit(False)).alias("replaced"), "seconds", "gone",
     )  # fmt: skip

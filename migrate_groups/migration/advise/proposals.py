@@ -1,0 +1,36 @@
+"""Look at groups while the log is copied: the cheaper settings, and the split, of each group that is shared now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.advise.cures import Cure, cures
+from migrate_groups.migration.advise.look import Finding, advise
+from migrate_groups.migration.advise.propose import Proposal, propose
+from migrate_groups.migration.ports import GroupReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What may be done about a group. why_not: why there is no split; empty if there is one."""
+
+    cures: tuple[Cure, ...]
+    proposal: Proposal | None
+    why_not: str = ""
+
+
+def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
+    """Return a suggestion for each of these groups that exists. Raises the errors of `GroupReader`."""
+    there = {each.group for each in reader.list_groups()}
+    found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()
+    made = {}
+    for each in found:
+        cheaper = cures(each.status) if each.finding in (Finding.SHARED, Finding.JOINED) else ()
+        try:
+            made[each.status.group] = Suggestion(cures=cheaper, proposal=propose(reader, each))
+        except MigrateGroupsError as error:
+            made[each.status.group] = Suggestion(cures=cheaper, proposal=None, why_not=str(error))
+    return made

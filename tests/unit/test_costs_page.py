@@ -1,0 +1,67 @@
+"""advice.html: what it shows of each shared group, and that names can't break it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from migrate_groups.migration.advise.costs import judge_costs
+from migrate_groups.migration.advise.cures import Cure
+from migrate_groups.show.costs_page import Drawn, page
+from migrate_groups.spark.offsets_topic.advice_job import Costs, Generation, SharedCost, Subscription
+from migrate_groups.spark.reconciliation.result import Moment
+from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost
+
+HOSTILE = 'web"><script>\n'
+
+
+def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
+    """Return the page of these applications; each has two client ids, and the first ended a generation."""
+    subscriptions = [Subscription(row.group, row.application, each, row.topics) for row in rows for each in row.clients]
+    ended = Generation("big", 1, "range", NOON - HOUR, NOON, 4, [], [], [rows[0].application])
+    found = Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
+    return page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
+
+
+def test_the_page_has_each_part_of_a_shared_group():
+    """Map, timeline, seconds, evidence, lag, the cheaper settings and the spec; no request to anywhere."""
+    cure = Cure(setting="group.instance.id", why="a member that is back causes no rebalance")
+    moments = tuple(
+        Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
+        for minute in range(3)
+    )
+    text = shown(cost(**FLAPPING), cost("shop", stood_still=40.0), lag=moments, big=Drawn([cure], "source = 'big'", ""))
+    for part in (
+        "Members and topics",
+        "Generations over time",
+        "generation 1, ended by billing",
+        "Seconds without an owner",
+        "28.0 s, at most 36.0 s",
+        "<code>group.instance.id</code>: a member that is back causes no rebalance.",
+        "<pre>source = &#39;big&#39;</pre>",
+        "Lag over time",
+    ):
+        assert part in text, part
+    assert text.count('<span class="hidden">reads</span>') == 4  # two client ids of each application, each reads one
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_a_group_without_a_split_says_why():
+    """A group that stopped, or is one application by now, has the reason in place of a spec."""
+    rows = cost(**FLAPPING), cost("shop")
+    assert "No split is proposed: it has stopped" in shown(*rows, big=Drawn([], "", "it has stopped"))
+    assert "No split is proposed: the group does not exist now" in shown(*rows)
+    assert "Lag over time" not in shown(*rows)
+
+
+def test_names_are_escaped():
+    """The names of applications, clients and topics are text, on one line."""
+    text = shown(cost(), cost(HOSTILE))
+    assert "<script>" not in text
+    assert HOSTILE not in text
+
+
+def test_a_group_of_many_members_is_cut():
+    """A group of 1,000 members shows 40 client ids and 20 topics, and where the others are."""
+    many = cost("many", topics=[f"t{n:02}" for n in range(30)], clients=[f"c{n}" for n in range(1000)])
+    text = shown(many, cost("shop"))
+    assert "962 more client ids, 11 more topics in subscriptions.parquet" in text
