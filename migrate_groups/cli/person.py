@@ -59,7 +59,7 @@ class Person:
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Remember which members of the source group must stop, and show them later with the plan and the question."""
+        """Store which members of the source group must stop. `planned` and `agrees` show them."""
         self._stop = stop
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:

@@ -37,7 +37,7 @@ class Rule:
 
     @property
     def pattern(self) -> str:
-        """A regular expression that matches a whole valid cell; if it is empty, any text is valid."""
+        """The regular expression that a whole cell must match. If the expression is empty, every cell is valid."""
         return self.column.form.pattern
 
     @property

@@ -55,15 +55,16 @@ class Deletion:
 
 
 def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> Mapping[str, SnapshotTable]:
-    """Return, for each group, the committed offsets that its deletion would delete. All groups are checked.
+    """Return, for each group, the committed offsets that its deletion would delete.
 
-    Raises one error for all groups, with the reason for each group that may not be deleted:
+    If some groups may not be deleted, one error is raised after all groups are checked. Its message has the reason for
+    each of them:
 
-    - `GroupNotFound` if there is only one such group, and it does not exist.
-    - `NotAuthorized` if the client's principal lacks a permission on each such group.
-    - `Refused` otherwise, for instance if a group has members or is not a consumer group.
+    - `GroupNotFound` if exactly one group may not be deleted, because it does not exist.
+    - `NotAuthorized` if the client's principal lacks a permission on every group that may not be deleted.
+    - `Refused` in all other cases, for instance if a group has members or is not a consumer group.
 
-    Raises `ClusterUnavailable` at the first group that can't be described.
+    Raises `ClusterUnavailable` at once if a group can't be described; further groups are not checked.
     """
     going: dict[str, SnapshotTable] = {}
     errors: list[MigrateGroupsError] = []

@@ -170,12 +170,13 @@ class GroupReader(OffsetsReader, Protocol):
         ...
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return each partition's first record whose timestamp is at or after the given one; ``None`` if there is none.
+        """Return, for each partition, the offset and timestamp of the first record at or after a time.
 
-        timestamps: milliseconds since 1970. The first record is the one with the lowest offset, even if the timestamps
-        in the log are out of order. Records of open and aborted transactions count. Transaction markers count too, with
-        the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left out.
-        Raises ``ValueError`` for a negative timestamp.
+        The first record is the one with the lowest offset, even if the timestamps in the log are out of order; ``None``
+        means that there is no such record. Records of open and aborted transactions count. Transaction markers count
+        too, with the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left out.
+
+        timestamps: the time for each partition, in milliseconds since 1970. Raises ``ValueError`` for a negative one.
         """
         ...
 

@@ -30,7 +30,8 @@ class WriteResult:
     """The execution of a write, and the receipt that contains it.
 
     path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
-    all were written. again: the command that the error of `check` tells the user to run again.
+    all were written. again: the command that repeats the write; the error that `check` raises
+    names it.
     """
 
     execution: Execution

@@ -145,9 +145,9 @@ def watch(
 
 
 def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
-    """Return which topics with records left have no member, as text to append to an error.
+    """Return a text that names the topics with unread records to which no member of the group is assigned.
 
-    The text is empty if each topic has a member.
+    The caller appends the text to an error. It is empty if there is no such topic.
     """
     consumed = {topic for member in reader.describe_group(group).members for topic in member.topics}
     idle = [each.topic for each in seen.topics if each.left and each.topic not in consumed]

@@ -86,10 +86,10 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
 
 class Verdict(StrEnum):
-    """The verdict of a check, from best to worst.
+    """The possible verdicts of a check. They are ordered from best to worst.
 
-    ``pending``: the condition of the check does not hold yet, and must hold at the write. A dry run with a pending
-    check succeeds; a write is refused.
+    ``pending``: the condition of the check does not hold yet, but it must hold when the offsets are written. A dry run
+    with a pending check succeeds. A write with a pending check is refused.
     """
 
     PASS = "pass"  # noqa: S105  no password

@@ -100,11 +100,14 @@ class Receipt:
 
     @cached_property
     def hand_over(self) -> Execution | None:
-        """The hand-over that `migrate` or `apply` resumes when it is run again; None if there is none.
+        """The write to target groups that `migrate` or `apply` resumes when it is run again.
 
-        It is the last hand-over of the receipt, with these entries: the partitions that are handed over or whose
-        hand-over has not finished, and those that were refused in the last hand-over. None if no partition is handed
-        over, and no hand-over of a partition is unfinished.
+        It is the last such write of the receipt, with an entry for each of these partitions:
+
+        - those that a target group has now, or whose write is not finished, also from an earlier write of the receipt
+        - those that the last write refused
+
+        None if no target group has a partition of this receipt now, and no write is unfinished.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}

@@ -36,8 +36,8 @@ class Survey:
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
     group by partition; None means no committed offset. The mapping of a group that does not exist is empty. topics: the
     topics that exist. bounds: the log start and log end offsets of the partitions that exist and have a leader. cut:
-    wanted offsets below which an election has replaced records, each with the offset of the first record that was
-    replaced.
+    the offsets to write that are beyond the point at which an unclean election has cut the log. Each has the offset at
+    which the log was cut; other records follow from there on.
     """
 
     cluster_id: str

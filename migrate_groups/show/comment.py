@@ -99,9 +99,10 @@ def code(text: str, size: Size) -> str:
 
 
 def html_code(text: str, size: Size) -> str:
-    """Return a name as inline code in HTML, cut to ``size.characters``.
+    """Return a name as inline code in HTML (``<code>``), escaped and cut to ``size.characters``.
 
-    GitHub interprets no Markdown in HTML up to the next empty line, and no mention (``@name``) within ``<code>``.
+    Until the next empty line GitHub does not interpret Markdown within HTML. Within ``<code>`` it does not take
+    ``@name`` for a mention of a user.
     """
     return f"<code>{html.escape(cut(text, size.characters))}</code>"
 

@@ -186,7 +186,7 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def of(decision: RewindDecision) -> RewoundPartition:
-        """Return the object for the decision about one partition."""
+        """Return the JSON object of the offset at which the replay of a partition begins."""
         return RewoundPartition(
             topic=decision.row.topic,
             partition=decision.row.partition,

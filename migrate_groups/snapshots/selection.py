@@ -130,9 +130,10 @@ def select(snapshot: SnapshotTable, selection: Selection) -> SnapshotTable:
 def matching_topics(
     topics: Iterable[str], patterns: Iterable[TopicPattern], excluded: Iterable[TopicPattern] = ()
 ) -> set[str]:
-    """Return the topics that a pattern matches, without those that a pattern in ``excluded`` matches.
+    """Return the topics that match a pattern in ``patterns`` and no pattern in ``excluded``.
 
-    If ``patterns`` is empty, all topics match. Raises `InvalidInput` naming each pattern that matches no topic.
+    If ``patterns`` is empty, all topics match. Raises `InvalidInput` if a pattern in ``patterns`` or ``excluded``
+    matches no topic. The message names each such pattern.
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}

@@ -23,9 +23,10 @@ def is_header(cells: list[str]) -> bool:
 
 
 def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
-    """Return the snapshot in a CSV file.
+    """Parse the bytes of a CSV file, and return them as a snapshot.
 
-    data: the bytes of the file. name: its name, for errors. header: the column names in its first line. Raises
+    data: the whole file, with its first line. name: the file's name, for errors. header: the column names in that first
+    line, which the caller has read. Raises
     `InvalidInput` if a cell is invalid or the columns are wrong. The message names line, column and expected value.
     """
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")

@@ -62,11 +62,17 @@ def read_request(
 
 
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the plan that writes the rows of a request, from the cluster's current state. Reads only.
+    """Return the plan that writes the offsets of a request, from the cluster's current state. Writes nothing.
 
-    Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if the
-    receipt forbids a hand-over, or if partitions have changed since the approved plan was made; `UsageError` if the
-    receipt is of another migration; the errors of `is_over`; and the errors of `GroupReader`.
+    Returns None if the run has written these offsets already and a target group has started.
+
+    Raises:
+        Refused: the receipt forbids the write; a partition has changed since the approved plan was made; or a target
+            group has started and lost a committed offset.
+        UsageError: the receipt is of another migration.
+        PartlyApplied: a target group has started, and the source group has committed since.
+
+    Raises the errors of `GroupReader`, too.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
