@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
 
 _EAGER = ("range", "roundrobin", "sticky")
+_HEARTBEAT = 5.0
+"""The seconds between two heartbeats of a KIP-848 member by default (``group.consumer.heartbeat.interval.ms``)."""
+
 KIP_848 = "consumer"
 """The assignor of a KIP-848 group, as the job names it."""
 
@@ -74,7 +77,8 @@ def alone(
         return None
     if row.assignor == KIP_848:
         each = (row.restart_outage or 0) / (row.replaced or 1)
-        return Predicted(again * each, again * each + (again + 1) * (row.single_most or 0))
+        wait = max(_HEARTBEAT, row.single_most or 0) if len(row.clients) > 1 else 0.0
+        return Predicted(again * each, again * each + (again + 1) * wait)
     if not again:
         return Predicted(single, single)
     if delay is None:
