@@ -174,7 +174,8 @@ class GroupReader(OffsetsReader, Protocol):
 
         The first record is the one with the lowest offset, even if the timestamps in the log are out of order; ``None``
         means that there is no such record. Records of open and aborted transactions count. Transaction markers count
-        too, with the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is left out.
+        too, with the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is
+        left out.
 
         timestamps: the time for each partition, in milliseconds since 1970. Raises ``ValueError`` for a negative one.
         """
