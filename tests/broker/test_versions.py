@@ -21,6 +21,6 @@ SECONDS = 900
 def test_other_versions_of_kafka(version, tmp_path):
     """What these tests hold on the newest version, they hold on the others, as far as those have what a test needs."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "tests")]
-    command += ["--kafka", version, *(str(TESTS / file) for file in FILES)]
+    command += ["--long", "--kafka", version, *(str(TESTS / file) for file in FILES)]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr

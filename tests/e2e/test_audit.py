@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import closing
 
+import pytest
 from kafka import KafkaAdminClient
 
 from migrate_groups.files.runs import fence_parquet
@@ -107,6 +108,7 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
     assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
 
 
+@pytest.mark.long
 @NEEDS_TOPIC_IDS
 def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
     """If topics were recreated after the hand-over, commits for the new topics are neither late, earlier nor rewinds.

@@ -68,7 +68,7 @@ class BrokerWorld:
     def create_topic(self, partitions: int = 1, *, topic: str | None = None, **config: str) -> str:
         topic = topic or self.name("topic")
         self._admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": config}})
-        self._admin.wait_for_topics([topic])
+        self._admin.wait_for_topics([topic], timeout_ms=1000 * int(_SECONDS))  # a busy machine takes over 10 s
         return topic
 
     def topics(self) -> set[str]:
