@@ -1,0 +1,100 @@
+"""Three applications of real clients that share a group, then get a group each, with the truth from callbacks."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from tests.support.cli import CliHere
+from tests.support.documents import parsed
+from tests.support.sharing import Application, produced, progress
+
+GROUP = "shared"
+SIZES = [("web", 1), ("billing", 1), ("shop", 2)]
+
+
+class Split(NamedTuple):
+    """What a split came to.
+
+    topics: by application. before, after: for each application the seconds that its callbacks counted without
+    partitions, in the shared group and in its own. costs: the document of ``advise --log`` before the split. found: for
+    each application what ``advise --after`` says of it. Both commands wrote to the folders ``costs`` and ``out``.
+    """
+
+    topics: dict[str, list[str]]
+    before: dict[str, float]
+    after: dict[str, float]
+    costs: dict[str, Any]
+    found: dict[str, Any]
+
+
+def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restarts: int, delay: int) -> Split:
+    """Run the applications before and after a split, on a Kafka of their own, and ask ``advise`` about both.
+
+    billing restarts again and again, and has a longer outage after the split; web polls slowly; shop is kafka-python's
+    if the protocol is eager. delay: the broker's ``group.initial.rebalance.delay.ms``.
+    """
+    group, heartbeat = GROUP, 3000 if delay == 3000 else 300
+    settings = {"group.initial.rebalance.delay.ms": str(delay)}
+    with ExitStack() as running:
+        kafka = running.enter_context(start_sandbox(kafka_jars, java=java, settings=settings))
+        wait_for_coordinators(kafka.bootstrap_servers)
+        world = running.enter_context(broker_world(kafka.bootstrap_servers))
+        cli = CliHere(cli.folder, kafka.bootstrap_servers)
+        topics = {name: [world.create_topic(2, topic=f"{name}.{n}") for n in range(many)] for name, many in SIZES}
+        applications = {
+            name: Application(
+                world,
+                name,
+                own,
+                protocol,
+                client="python" if name == "shop" and protocol == "eager" else "confluent",
+                pause=delay / 1500 if name == "web" else 0.0,
+                heartbeat=heartbeat,
+            )
+            for name, own in topics.items()
+        }
+        every = [topic for own in topics.values() for topic in own]
+        running.enter_context(produced(world, every))
+        for each in applications.values():
+            running.callback(each.stop)
+        for each in applications.values():
+            each.start(group)
+        for _ in range(restarts):
+            progress(world, group, every)
+            applications["billing"].stop()
+            applications["billing"].start(group)
+        progress(world, group, every)
+        until(lambda: cli.outcome("advise", "--spec-for", group, "-o", "split.toml")[0] == 0)
+        costs = parsed(cli("advise", group, "--log", "log", "-o", cli.folder / "costs", "--format", "json").stdout)
+        for each in applications.values():
+            each.stop()
+        before = {name: each.without() for name, each in applications.items()}
+        cli("migrate", "split.toml", "--yes", "--settle", "0s", "--guard", "0s")
+        for each in applications.values():
+            each.changes.clear()
+            each.start(f"{group}-{each.name}")
+        for _ in range(restarts):
+            progress(world, f"{group}-billing", topics["billing"])
+            applications["billing"].stop()
+            applications["billing"].start(f"{group}-billing")
+        progress(world, f"{group}-billing", topics["billing"])
+        after = {name: each.without() for name, each in applications.items()}
+        shown = cli("advise", "--after", "split.toml.run", "--log", "log", "-o", cli.folder / "out", "--format", "json")
+    found = {each["application"]: each for each in parsed(shown.stdout)["applications"]}
+    return Split(topics, before, after, costs, found)
+
+
+def near(found: float, truth: float) -> bool:
+    """Whether a number of seconds is within 20 % of the truth, or within 2 s."""
+    return abs(found - truth) <= max(2.0, 0.2 * truth)
+
+
+def holds(found: dict[str, Any], truth: float) -> bool:
+    """Whether the prediction says the truth; for a KIP-848 group, whether it has it in its range."""
+    seconds, at_most = found["predicted"]["seconds"], found["predicted"]["at_most"]
+    return near(seconds, truth) or (found["assignor"] == "consumer" and near(min(max(truth, seconds), at_most), truth))
