@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.support.cli import CliHere
 from tests.support.split_sharing import GROUP, near, split
 
 
+@pytest.mark.long
 def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_path):
     """Three applications share a group, then each has its own: the log agrees with the callbacks of the clients.
 
