@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import confluent_kafka
 import pytest
 from faker import Faker
-from kafka import KafkaConsumer
+from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka.errors import RebalanceInProgressError
 
 from migrate_groups.model.partitions import TopicPartition
@@ -65,13 +65,26 @@ def shop(world):
     return made, topic, since
 
 
+class Rejoin(ConsumerRebalanceListener):
+    """Makes a consumer go on with a rebalance that outlasts a poll, as migrate_groups.demo.application does."""
+
+    def __init__(self, of: KafkaConsumer) -> None:
+        self._consumer = of
+
+    def on_partitions_revoked(self, revoked: object) -> None:
+        self._consumer._coordinator.request_rejoin()
+
+    def on_partitions_assigned(self, assigned: object) -> None:
+        pass
+
+
 def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
     """Return a consumer that subscribes, has no auto-commit, and sets no offset."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
     made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
     # kafka-python 3.0.12 does not assign a topic that it does not know yet.
     made.partitions_for_topic(topic)
-    made.subscribe([topic])
+    made.subscribe([topic], listener=Rejoin(made))
     return made
 
 
