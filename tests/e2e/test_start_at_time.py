@@ -65,7 +65,7 @@ def shop(world):
     return made, topic, since
 
 
-class Rejoin(ConsumerRebalanceListener):
+class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
     """Makes a consumer go on with a rebalance that outlasts a poll, as migrate_groups.demo.application does."""
 
     def __init__(self, of: KafkaConsumer) -> None:
