@@ -93,6 +93,10 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
     assert two.compare(code=6)["skipped"] == 5
     two.commit(40, there=40)
     assert two.compare(code=0)["read_again"] == 0
+    header, line, totals = two.cli("compare", two.group).stdout.splitlines()
+    assert header.split()[-2:] == ["COPIES", "STATUS"]
+    assert line.split() == [two.group, two.topic, "0", "40", two.topic, "40", "40", "0", "0", "0", "exact"]
+    assert totals == "1 partition: 1 exact; from the committed offsets on the target 0 records read again, 0 skipped"
 
 
 def test_copies_after_a_restart_of_the_mirror(two):
@@ -130,6 +134,8 @@ def test_status_of_what_no_mirror_may_do(two):
     two.commit(10, there=10)
     two.mirror(change=lambda each: None if each.offset() == 12 else each.value())
     assert two.place(code=7) == ("different", None)
+    shown = two.cli("compare", two.group, code=7).stdout
+    assert "different, 1 partition: the target's records do not follow each other as on the source\n" in shown
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
