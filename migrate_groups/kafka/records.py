@@ -94,28 +94,25 @@ class KafkaRecords:
             token = tuple(config["oauth_cb"])
             config["oauth_cb"] = lambda _: token
         consumer = confluent_kafka.Consumer(config | settings)
-        left = set(starts)
+        left = {(each.topic, each.partition): found[each] for each in starts}
         try:
-            consumer.assign([confluent_kafka.TopicPartition(*each, starts[each]) for each in left])
+            consumer.assign([confluent_kafka.TopicPartition(*each, start) for each, start in starts.items()])
             deadline = time.monotonic() + self._config.timeout
             while left:
                 first = consumer.poll(_POLL_SECONDS)
                 # Without a time-out, because it would wait for the whole batch.
                 messages = [] if first is None else [first, *consumer.consume(_BATCH, 0)]
-                done = _taken(messages, found, left)
-                if done:
-                    left -= done
+                if done := _taken(messages, left):
                     consumer.incremental_unassign([confluent_kafka.TopicPartition(*each) for each in done])
                 if messages:
                     deadline = time.monotonic() + self._config.timeout
                 elif time.monotonic() > deadline:
+                    silent = some(sorted(str(TopicPartition(*each)) for each in left))
                     raise ClusterUnavailable(
-                        f"the cluster did not answer while reading records of {some(sorted(map(str, left)))}"
+                        f"the cluster did not answer while reading records of {silent}"
                         f"{f' ({said[-1]})' if said else ''}: check its brokers, or pass a longer --timeout"
                     )
-        except confluent_kafka.KafkaException as error:
-            raise self._failed(error.args[0]) from error
-        except _MessageError as error:
+        except (confluent_kafka.KafkaException, _MessageError) as error:
             raise self._failed(error.args[0]) from error
         finally:
             consumer.close()
@@ -131,26 +128,22 @@ class _MessageError(Exception):
     """The error that a broker has answered for a partition."""
 
 
-def _taken(
-    messages: Iterable[Any], found: Mapping[TopicPartition, _Span], left: set[TopicPartition]
-) -> set[TopicPartition]:
-    """Add messages to their spans, and return the partitions whose spans are complete."""
-    done: set[TopicPartition] = set()
-    by_name = {(each.topic, each.partition): (each, found[each]) for each in left}
+def _taken(messages: Iterable[Any], left: dict[tuple[str, int], _Span]) -> list[tuple[str, int]]:
+    """Add messages to the spans in ``left``; remove the spans that are complete, and return their partitions."""
+    done = []
     for message in messages:
-        partition, span = by_name.get((message.topic(), message.partition()), (None, None))
-        if partition is None or span is None or partition in done:
+        partition = message.topic(), message.partition()
+        span = left.get(partition)
+        if span is None:
             continue
         error = message.error()
-        if error is not None:
-            if error.code() != _END:
-                raise _MessageError(error)
-            done.add(partition)
-            continue
-        if message.offset() < span.stop:
+        if error is not None and error.code() != _END:
+            raise _MessageError(error)
+        if error is None and message.offset() < span.stop:
             span.add(message)
-        if message.offset() >= span.stop - 1:
-            done.add(partition)
+        if error is not None or message.offset() >= span.stop - 1:
+            done.append(partition)
+            del left[partition]
     return done
 
 

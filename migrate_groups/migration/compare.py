@@ -132,7 +132,8 @@ def compare(
     Raises `GroupNotFound` if a group has no committed offset on the source; `InvalidInput` if a topic has several
     possible names on the target; `NotAuthorized` and `ClusterUnavailable`.
     """
-    if source.groups.cluster_id() == target.groups.cluster_id():
+    source_cluster, target_cluster = source.groups.cluster_id(), target.groups.cluster_id()
+    if source_cluster == target_cluster:
         raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")
     committed = raise_first(source.groups.all_committed_by_group(groups))
     if missing := [group for group in groups if not committed[group]]:
@@ -154,8 +155,8 @@ def compare(
     taken_at = clock.now()
     places = _Finder(source, target, standings, most_records).places()
     return Comparison(
-        source_cluster=source.groups.cluster_id(),
-        target_cluster=target.groups.cluster_id(),
+        source_cluster=source_cluster,
+        target_cluster=target_cluster,
         taken_at=taken_at,
         partitions=[Compared(each, places[each]) for each in standings],
         topic_ids={name: topic.topic_id for name, topic in topics.items()},
@@ -184,6 +185,7 @@ class _Finder:
         self._target = target
         self._standings = standings
         self._most = most_records
+        self._unanchored: set[TopicPartition] = set()
         sources, copies = {each.source for each in standings}, {each.target for each in standings if each.target}
         # The ends of the target first: every record below them is on the source when that is read.
         self._target_ends = target.groups.last_stable_offsets(copies)
@@ -204,7 +206,6 @@ class _Finder:
                 found[each] = wanted
             else:
                 left.append(wanted)
-        self._unanchored: set[TopicPartition] = set()
         window = _WINDOW
         while left:
             for part in self._parts(left, window):
@@ -352,11 +353,11 @@ def _first_of_a_timestamp(records: Records, committed: int) -> int | None:
 def _part(records: Records, first: int, live: Records | None, *, from_start: bool) -> LogPart:
     """Return the records from the index ``first`` on. live: those of them that were not aborted; None: all."""
     offsets = records.offsets[first:]
-    kept = set(offsets) if live is None else set(live.offsets)
+    kept = None if live is None else set(live.offsets)
     return LogPart(
         offsets=offsets,
         timestamps=records.timestamps[first:],
         prints=records.prints[first:],
         from_start=from_start,
-        aborted=frozenset(index for index, offset in enumerate(offsets) if offset not in kept),
+        aborted=() if kept is None else frozenset(index for index, offset in enumerate(offsets) if offset not in kept),
     )

@@ -144,8 +144,7 @@ def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | 
     if not is_delivered:
         reason = "the mirror has not delivered the last record before the committed offset"
         return Place(status=Status.NOT_MIRRORED, reason=reason, counts=counts)
-    again = {each for each in indices[:index] if each >= cut} - set(indices[index:])
-    if again:
+    if _only_before(indices, index, cut):
         reason = "the mirror has begun again, and not delivered again all that it had delivered"
         return Place(status=Status.NOT_MIRRORED, reason=reason, counts=counts)
     return Place(status=Status.EXACT, offset=_offset(copy, index), counts=counts)
@@ -166,9 +165,13 @@ def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], th
     if there is None:
         return counts
     start = bisect_left(copy.offsets, there)
-    left = indices[start:]
-    skipped = {index for index in indices[:start] if index >= cut} - set(left)
-    return counts._replace(again=sum(index < cut for index in left), skipped=len(skipped))
+    again = sum(index < cut for index in indices[start:])
+    return counts._replace(again=again, skipped=len(_only_before(indices, start, cut)))
+
+
+def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
+    """Return the records at or after the cut that the copy has before its index ``start``, and not again from there."""
+    return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
 
 def _other(source: LogPart, copy: LogPart) -> str:

@@ -37,7 +37,7 @@ class Walk(NamedTuple):
     restarts: int
     lowest: int
     highest: int
-    ends: Collection[int] = ()
+    ends: Collection[int]
 
 
 class _State(NamedTuple):
@@ -78,8 +78,7 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
             return None
         steps.append(states)
     if not steps:
-        return Walk((), 0, 0, 0)
-
+        return Walk((), 0, 0, 0, ())
     end = _merged(_through(state, index, 0) for index, state in states.items())
     lowest, highest = (end.first, end.last) if end.restarts else (end.lowest, end.highest)
     return Walk(_indices(steps, end.previous), end.restarts, lowest, highest, [*states])
