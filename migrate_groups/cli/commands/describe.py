@@ -9,8 +9,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
 from migrate_groups.errors import UsageError
 
 
@@ -45,7 +44,4 @@ def describe(
         if all_groups:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    if output_format == "json":
-        print_document(views.describe_document(found))
-    else:
-        show(views.descriptions(found))
+    show_as(output_format, lambda: views.describe_document(found), lambda: views.descriptions(found))
