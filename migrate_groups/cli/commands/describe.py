@@ -33,12 +33,13 @@ def describe(
     wanted = [] if all_groups else options.all_groups(groups, group)
     with connection.open_reader() as reader:
         from migrate_groups.migration.reading import groups as reading
+        from migrate_groups.migration.reading.status import with_time_lags
         from migrate_groups.show import groups as views
 
         clock = SystemClock()
         found = reading.list_groups(reader, clock) if all_groups else reading.describe(reader, wanted, clock)
         if time_lag:
-            found, remark = reading.with_time_lags(reader, found)
+            found, remark = with_time_lags(reader, found)
             if remark:
                 talk(f"warning: {remark}")
         if all_groups:

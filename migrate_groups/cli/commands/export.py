@@ -39,7 +39,7 @@ def export(
     else:
         write_whole(output, lambda stream: stream.write(content), replace=force)
     if output_format == "json":
-        from migrate_groups.show.documents import ExportDocument
+        from migrate_groups.show.file_documents import ExportDocument
 
         print_document(ExportDocument(output=output, exported=len(table) - left_out, left_out=left_out))
     talk(f"{counted(len(table) - left_out, 'partition')} exported, {left_out:,} without a commit left out")
