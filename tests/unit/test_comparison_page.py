@@ -47,7 +47,7 @@ def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
     untold = Place(status=Status.UNDETERMINED, reason="there is no such partition on the target")
     text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
     assert "<h1>" in text
-    assert "1 partition would be read again or skipped in part on the target" in text
+    assert "1 partition would not continue on the target where the group stopped on the source" in text
     assert text.count("1,234") == 3  # in the totals, in a bar and in the table
     assert "not known" in text
     table = text[text.index("<tbody>") :]
