@@ -143,7 +143,8 @@ def _committed(
         with similar_groups_named(source):
             for description in source.describe_groups(missing).values():
                 existing(description)
-        raise Refused(f"{named('group', missing)}: no committed offset on the source: leave it out")
+        seen = f"no committed offset on the source, on a topic that {source.principal} may describe"
+        raise Refused(f"{named('group', missing)}: {seen}: leave it out")
     return committed
 
 
