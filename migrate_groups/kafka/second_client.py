@@ -45,14 +45,28 @@ class SecondClient:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._child: _Child | None = None
+        self._is_closed = False
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
         """Start the child process, if it is not running, and do not wait for it."""
-        self._child = self._child or _Child()
+        self._started()
+
+    def _started(self) -> _Child | None:
+        """Return the running child process; None after `close`."""
+        if self._is_closed:
+            return None
+        child = self._child = self._child or _Child()
+        if self._is_closed:  # `close`, in another thread, may have missed this child
+            child.end()
+        return child
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process for good. Another thread that waits for its answer gets `ClusterUnavailable`."""
+        self._is_closed = True
+        self._end_child()
+
+    def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             child.end()
@@ -111,7 +125,7 @@ class SecondClient:
                 answer = self._answer(msgspec.json.encode({"verb": verb, "arguments": arguments}) + b"\n")
                 if answer is not None:
                     break
-                self.close()  # otherwise a late answer would be taken for the answer to the next question
+                self._end_child()  # otherwise a late answer would be taken for the answer to the next question
         if answer is None:
             raise ClusterUnavailable(
                 f"the second client (confluent-kafka) died or hung twice while {_DOING}: run the command again"
@@ -129,8 +143,8 @@ class SecondClient:
         return ClusterUnavailable(f"the second client (confluent-kafka) failed while {_DOING}: {error}")
 
     def _answer(self, question: bytes) -> dict[str, Any] | None:
-        self._child = self._child or _Child()
-        return self._child.answer(question, self._config.timeout + _GRACE_SECONDS)
+        child = self._started()
+        return child.answer(question, self._config.timeout + _GRACE_SECONDS) if child else None
 
 
 def _question(groups: Mapping[str, Collection[Any]]) -> str:
@@ -150,6 +164,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if logs else subprocess.DEVNULL,
+            process_group=0,  # otherwise Ctrl-C at a terminal would reach the child, too, and it would log a traceback
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
@@ -168,7 +183,7 @@ class _Child:
             stdin.write(question)
             stdin.flush()
             line = self._lines.get(timeout=timeout)
-        except (OSError, queue.Empty):
+        except (OSError, ValueError, queue.Empty):  # ValueError: `end`, in another thread, has closed the pipe
             return None
         answer: dict[str, Any] | None = msgspec.json.decode(line) if line.endswith(b"\n") else None
         return answer

@@ -11,6 +11,8 @@ because librdkafka's isolation.level is read_committed by default.
 
 from __future__ import annotations
 
+import os
+import queue
 import resource
 import signal
 import sys
@@ -149,14 +151,27 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
     verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone)}
-    for line in sys.stdin.buffer:
-        question = msgspec.json.decode(line)
+    questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(questions,), daemon=True).start()
+    while True:
+        question = msgspec.json.decode(questions.get())
         try:
             answer = {"answer": verbs[question["verb"]](**question["arguments"])}
         except Exception as error:  # noqa: BLE001  the parent decides what an error means
             answer = {"error": str(error)}
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
         sys.stdout.buffer.flush()
+
+
+def _take(questions: queue.SimpleQueue[bytes]) -> None:
+    """Queue the lines of stdin. When stdin is closed, end this process at once.
+
+    The parent may be killed while a request waits for a broker. Then this process must not wait with its secrets in
+    memory until the request's time-out.
+    """
+    for line in sys.stdin.buffer:
+        questions.put(line)
+    os._exit(0)
 
 
 if __name__ == "__main__":
