@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from migrate_groups.spark.offsets_topic.overload import overload
@@ -100,7 +101,8 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
     """The tables of one job over three groups, by group."""
     classic = [record for assignor in ("range", "cooperative-sticky") for record in classic_records(assignor)]
     raw = log(spark, *classic, *consumer_records())
-    tables = overload(generations(raw), consumers(raw), owners(raw), commits(raw))._asdict()
+    made = overload(generations(raw), consumers(raw), owners(raw), commits(raw))
+    tables = {**made._asdict(), "advice": advice(made, generations(raw), consumers(raw))}
     rows = {name: table.collect() for name, table in tables.items()}
     return {
         group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
@@ -127,6 +129,19 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     joined = {row.generation: (row.joined, row.left) for row in tables["generations"]}
     assert joined[1] == ([], ["b-1"])
     assert joined[2] == (["b-1"], [])
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("range", {"a": (8.0, 0.0), "b": (0.0, 8.0)}),
+        ("cooperative-sticky", {"a": (None, 0.0), "b": (0.0, 8.0)}),
+        ("new", {"b": (None, 7.0)}),
+    ],
+)
+def test_what_never_happened_took_no_time(found, group, expected):
+    """Who alone began each rebalance waited 0 s for others, who began none has no outage; null is not known."""
+    assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -173,23 +173,32 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
     ended = found.generations.where(F.col("until").isNotNull())
     rebalances = ended.groupBy("group").agg(F.count("*").cast("int").alias("rebalances"))
     caused = ended.select("group", F.explode("caused_by").alias("application")).groupBy(*place)
-    stood = found.stood_still.groupBy(*place).agg(
-        F.sum(F.when(F.col("by_others"), F.col("seconds"))).alias("stood_still"),
-        F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
+    stood = own.select(*place).join(found.stood_still, place, "left").groupBy(*place).agg(
+        _seconds(F.col("by_others")).alias("stood_still"),
+        _seconds(~F.col("by_others")).alias("outage"),
         F.count_if("replaced").cast("int").alias("replaced"),
-        F.sum(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_outage"),
-        F.sum(F.when(F.col("replaced"), F.col("gone"))).alias("restart_gone"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("seconds"))), 3).alias("restart_outage"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("gone"))), 3).alias("restart_gone"),
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
-    )
+    )  # fmt: skip
+    # Without a rebalance the log does not tell for how long a classic group stood still.
+    told = F.col("rebalances") > 0
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
     return (
         own.join(numbers, "group")
         .join(of_group, "group")
         .join(rebalances, "group", "left")
         .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
-        .join(stood, place, "left")
+        .join(stood, place)
         .withColumns(counts)
+        .withColumn("stood_still", F.when(told, F.col("stood_still")))
+        .withColumn("outage", F.when(told | (F.col("assignor") == KIP_848), F.col("outage")))
     )
+
+
+def _seconds(rows: Column) -> Column:
+    """Return the sum of the seconds of these rows; 0 without such rows; null if the seconds of none are known."""
+    return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
 
 
 def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
