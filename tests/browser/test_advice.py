@@ -134,9 +134,12 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
 
 
 def test_after_shows_each_application(browser, tmp_path):
-    """Each application has a line with its group, what was predicted and measured, whether it holds, and remarks."""
+    """Each application has its seconds before and since, and a line: group, predicted, whether it holds, remarks."""
     with opened_page(browser, tmp_path / "after.html", PAGES["after"]) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text("3 applications of big after the split")
+        bars = [" ".join(each.split()) for each in page.locator(".topics li").all_inner_texts()]
         lines = [line.locator("td").all_inner_texts() for line in page.locator("tbody tr").all()]
+    assert bars[1:] == ["shop waited 40.0 s outage not known since 3.0 s", "web waited 6.0 s outage 0.0 s since 3.0 s"]
     assert [line[:2] for line in lines] == [[name, f"big-{name}"] for name in ("billing", "shop", "web")]
     assert [line[-2] for line in lines] == ["yes", "no", "no"]
     assert lines[2][-1] == "it shares its new group with readers of views"
