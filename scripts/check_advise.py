@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Hold the predictions of advise against real splits: eager, cooperative and KIP-848, by the callbacks of the clients.
+"""Compare the predictions of ``advise`` with real splits of an eager, a cooperative and a KIP-848 group.
 
-It is no part of the suite, because the seconds depend on how busy the machine is. It takes about five minutes.
+The rebalance callbacks of the clients show the true seconds. This is not part of the test suite, because the seconds
+depend on how busy the machine is. It takes about five minutes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ RESTARTS, DELAY = 5, 3000
 
 
 def main() -> int:
-    """Print each application's seconds without an owner before and after a split, and predicted; fail if one is off."""
+    """Print the true and the predicted seconds in which an application's partitions had no owner.
+
+    Return 1 if a prediction fails.
+    """
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())
