@@ -41,7 +41,7 @@ _MOST_NAMES = 6
 class SplitMapping:
     """A split spec: the source group, and a function that returns the topics of each target group.
 
-    ``cover`` gets all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
+    cover: called with all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
     """
 
     source: str
