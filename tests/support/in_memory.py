@@ -281,7 +281,7 @@ class InMemoryCluster:
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that ``read_committed`` consumers get; None: there is none."""
+        """Return each span's first record that ``read_committed`` consumers get; None: there is none."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
