@@ -47,7 +47,10 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+    """Yield a client that reads groups, topics and offsets, and a client that reads records, of one cluster.
+
+    The first is closed after the block.
+    """
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
         yield Side(reader, KafkaRecords(config))
@@ -55,7 +58,7 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

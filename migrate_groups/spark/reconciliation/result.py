@@ -36,7 +36,8 @@ class GroupTopic(NamedTuple):
     """The verdict on one topic of a group, or the totals, for which cluster, group and topic are None.
 
     worst: the worst status of a partition. counts: the number of partitions by status. lag_before, lag_after, produced,
-    consumed: in records. time_lag_before, time_lag_after: the largest of any partition, in seconds; None if not known.
+    consumed: differences of offsets. time_lag_before, time_lag_after: the largest of any partition, in seconds; None if
+    not known.
     """
 
     cluster_id: str | None
@@ -56,8 +57,9 @@ class GroupTopic(NamedTuple):
 class PartitionVerdict(NamedTuple):
     """A partition with a problem.
 
-    before_offset, after_offset: the committed offset in BEFORE and in AFTER. lag_before, lag_after: in records; None
-    without a committed offset. reason: an explanation of the status; None if the status needs none.
+    before_offset, after_offset: the committed offset in BEFORE and in AFTER. lag_before, lag_after: the log end offset
+    minus the committed offset; None without a committed offset. reason: an explanation of the status; None if the
+    status needs none.
     """
 
     cluster_id: str | None
@@ -77,8 +79,9 @@ class Moment(NamedTuple):
     """The lag at one moment of one topic of a group, or of all its topics together if ``topic`` is None.
 
     group: the target group. Until its first commit, the figures are computed from the offsets of the source group in
-    BEFORE, and afterwards from its own. lag: in records, the sum over the partitions that have a lag; None if none has.
-    produced, consumed: in records since the previous moment; None at the first moment.
+    BEFORE, and afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced,
+    consumed: the change of the log end offsets and of the committed offsets since the previous moment; None at the
+    first moment.
     """
 
     cluster_id: str | None
