@@ -42,9 +42,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
     how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
 
-    own: offsets besides ``change.after`` that this migration wrote, or may have written: those of interrupted earlier
-    runs. If this run's offset was refused but may have been in place, it is in ``own`` too. None in ``own`` is a
-    deletion. If the group has one of these offsets, no other client has committed.
+    own: further offsets that this migration wrote, or may have written, besides ``change.after``. They are those of
+    interrupted earlier runs, and ``change.after`` itself if it was refused but may have been in place. None stands for
+    a deletion of the offset. As long as the group has one of these offsets, no other client has committed.
     """
 
     change: Change

@@ -96,9 +96,9 @@ class Subscription(NamedTuple):
 class Costs:
     """The result of `run_advice`. Each list has at most `MAX_ROWS` rows.
 
-    applications: those of the groups with the most applications first, then those that stood still longest for others.
-    found: the number of all applications. generations, subscriptions: of the groups that several applications share;
-    the latest generations come first.
+    applications: sorted by the number of applications in their group, then by ``stood_still``, the highest first.
+    found: the number of all applications. generations: the latest generations of the groups that several applications
+    share. subscriptions: the client ids of these groups, sorted by group.
     """
 
     applications: tuple[SharedCost, ...]

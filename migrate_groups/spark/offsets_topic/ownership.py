@@ -20,7 +20,7 @@ _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return the partitions of KIP-848 members: one row for each record in a copied log that has those of a member.
+    """Return one row for each record in a copied log that has the partitions of a KIP-848 member.
 
     raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
     ID-PARTITION``, including partitions that the member has yet to revoke; empty: the member has left; null: they can't

@@ -1,4 +1,7 @@
-"""Check whether the snapshots BEFORE and AFTER can be compared, with one Spark job that returns one row."""
+"""Check whether the snapshots from before and after a hand-over can be compared, with one Spark job.
+
+They are called BEFORE and AFTER.
+"""
 
 from __future__ import annotations
 

@@ -104,14 +104,15 @@ def reconcile_tables(
     planned: DataFrame | None = None,
     out: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` does files.
+    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` compares files.
 
-    Their columns: before and after `snapshots.SNAPSHOT`, mapping `mapping.MAPPING`, planned `reconcile.PLANNED`.
+    before, after: columns `snapshots.SNAPSHOT`. mapping: columns `mapping.MAPPING`. planned: columns
+    `reconcile.PLANNED`.
 
-    ``out`` is a folder that must not exist. Spark writes folders to it (part files, and ``_SUCCESS`` when complete):
-    ``partition_verdict.parquet`` and ``.csv``. ``group_topic_summary`` and, if there are more than two moments,
-    ``lag_timeline`` are written likewise, with one sorted part file each. After a failure, ``out`` is deleted if it is
-    on this machine.
+    out: a folder that must not exist. Spark writes each table to it as two folders of part files, such as
+    ``partition_verdict.parquet`` and ``partition_verdict.csv``; a file ``_SUCCESS`` in them means that they are
+    complete. The other tables are ``group_topic_summary`` and, if there are more than two moments, ``lag_timeline``;
+    these are sorted, with one part file each. After a failure, ``out`` is deleted if it is on this machine.
     """
     return _reconcile((before, after), (before, after), mapping, planned, out)
 

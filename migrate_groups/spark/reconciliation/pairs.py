@@ -92,14 +92,17 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return the aggregates for one of `SIDES`: the number of its rows, and the values of its only row."""
+    """Return the aggregates for the only row of BEFORE or of AFTER for a partition, with the number of rows."""
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
     return [F.count_if(here).alias(f"{side}_rows"), *values]
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates for one of `SIDES`: its latest row, and values that show `_contradiction` other rows."""
+    """Return the aggregates that find the latest row of BEFORE or of AFTER for a partition.
+
+    Further aggregates let `_contradiction` find out whether another row contradicts it.
+    """
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]
     values += [OLDEST_UNCONSUMED.name] if timed else []
@@ -112,9 +115,9 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 
 
 def _contradiction(side: str) -> Column:
-    """Return a column that is null if the rows of a side agree about each partition.
+    """Return a column that is null if the rows of BEFORE (or of AFTER) agree about each partition.
 
-    Otherwise it fails the job: the side has two offsets or two source groups for a partition.
+    Otherwise it fails the job: BEFORE (or AFTER) has two offsets or two source groups for a partition.
     """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")

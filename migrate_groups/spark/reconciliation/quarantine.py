@@ -1,4 +1,4 @@
-"""Write invalid snapshot rows to CSV instead of failing the job, each with its file, its line and the reason."""
+"""Write invalid snapshot rows to a CSV file instead of failing the job, each with its file, its line and the reason."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def _lines(wrong: DataFrame) -> DataFrame:
 
 
 def _shown(uri: str) -> Column:
-    """Return a column of file URIs in the form of `failures.shown`."""
+    """Return a column of file URIs for messages: a ``file:`` URI becomes a path, any other URI is not changed."""
     path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
     return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

@@ -35,9 +35,9 @@ MAX_TIMELINE = 2000
 class GroupTopic(NamedTuple):
     """The verdict on one topic of a group, or the totals, for which cluster, group and topic are None.
 
-    worst: the worst status of a partition. counts: the number of partitions by status. lag_before, lag_after, produced,
-    consumed: differences of offsets. time_lag_before, time_lag_after: the largest of any partition, in seconds; None if
-    not known.
+    worst: the worst status of a partition. counts: the number of partitions by status. lag_before, lag_after: the sum
+    of the partitions' lags. produced, consumed: by how much the log end offsets and the committed offsets have grown.
+    time_lag_before, time_lag_after: the largest of any partition, in seconds; None if not known.
     """
 
     cluster_id: str | None
@@ -55,11 +55,11 @@ class GroupTopic(NamedTuple):
 
 
 class PartitionVerdict(NamedTuple):
-    """A partition with a problem.
+    """A partition with a problem, and its offsets before and after the hand-over.
 
-    before_offset, after_offset: the committed offset in BEFORE and in AFTER. lag_before, lag_after: the log end offset
-    minus the committed offset; None without a committed offset. reason: an explanation of the status; None if the
-    status needs none.
+    before_offset, after_offset: the committed offset in each of the two snapshots. lag_before, lag_after: the log end
+    offset minus the committed offset; None without a committed offset. reason: an explanation of the status; None if
+    the status needs none.
     """
 
     cluster_id: str | None
@@ -78,10 +78,9 @@ class PartitionVerdict(NamedTuple):
 class Moment(NamedTuple):
     """The lag at one moment of one topic of a group, or of all its topics together if ``topic`` is None.
 
-    group: the target group. Until its first commit, the figures are computed from the offsets of the source group in
-    BEFORE, and afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced,
-    consumed: the change of the log end offsets and of the committed offsets since the previous moment; None at the
-    first moment.
+    group: the target group. Until its first commit, the figures are computed from the source group's offsets, and
+    afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced, consumed: the
+    change of the log end offsets and of the committed offsets since the previous moment; None at the first moment.
     """
 
     cluster_id: str | None
@@ -151,8 +150,9 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
     """Collect the lag over time, sorted by cluster, group, topic and moment; empty without ``timeline``.
 
-    timeline: the result of `timeline.lag_timeline`. If it has more than `MAX_TIMELINE` points, lines of whole groups
-    are kept before those of topics, and lines with a large lag before those with a small lag.
+    timeline: the result of `timeline.lag_timeline`. If it has more than `MAX_TIMELINE` points, these are kept first:
+    the totals of whole groups before single topics, and groups and topics with a large lag before those with a small
+    lag.
     """
     if timeline is None:
         return ()

@@ -75,10 +75,11 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points of `lag_timeline`, with further lines in which a group's topics are summed up.
+    """Return at most ``most`` points of `lag_timeline`, with further points that sum up all topics of a group.
 
-    The topic of these further lines is null. Lines of whole groups are kept before those of topics, and lines with the
-    largest lag first. If a line is cut, its latest points are kept. The result is sorted by line and moment.
+    The topic of these further points is null. Points of whole groups are kept before those of single topics, and groups
+    and topics with the largest lag first. Of a group or topic that does not fit, the latest points are kept. The result
+    is sorted by cluster, group, topic and moment.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(
