@@ -25,8 +25,8 @@ class Telling:
     """The functions through which the demo prints.
 
     say: called with an explanation for the reader. command: called with each command line before it runs. progress:
-    called twice a second while the demo waits, with a line that says how far it is. stdout: the file descriptor to
-    which the commands print; None: the stdout of this process.
+    called about twice a second while the demo waits, with a line that says how far it is. stdout: the file descriptor
+    to which the commands print; None: the stdout of this process.
     """
 
     say: Callable[[str], None]

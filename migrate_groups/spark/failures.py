@@ -36,8 +36,8 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 def readable_failures(path: str | None = None) -> Iterator[None]:
     """Turn a failure of Spark in the block into an error of this package, in one line.
 
-    Other exceptions are not changed. A `KeyboardInterrupt` is raised as such. Without this, PySpark would replace it:
-    when it arrives, PySpark calls its JVM once more, and raises the error of this call instead.
+    Other exceptions are not changed. A `KeyboardInterrupt` is raised as such. Without this, PySpark might replace it:
+    when it arrives, PySpark calls its JVM once more, and an error of this call hides the interrupt.
 
     path: the path that the block reads or writes. The error names it if the failure names no other cause and Spark's
     Java process is still running.

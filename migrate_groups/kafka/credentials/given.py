@@ -113,7 +113,7 @@ def similar_property(key: str) -> str:
     """Return ``did you mean …?`` with the known properties that an unknown one resembles; empty if there is none.
 
     The key must be almost equal to a known one, because the names of many of Kafka's properties are alike. Or it must
-    be a known one after the prefix of a framework, such as ``spring.kafka.``.
+    be a known one after the prefix of a framework, such as ``spring.kafka.properties.``.
     """
     known = {*_READ, *_LIBRDKAFKA}
     if key in known:

@@ -1,7 +1,8 @@
 """Read PKCS #12 stores with ``cryptography``, which returns the first private key and all certificates (RFC 7292).
 
 Two facts are read here from the unencrypted parts of the store. ``cryptography`` does not return the number of private
-keys. And it runs as many iterations of key derivation as the store names, which can take hours if the store is damaged.
+keys. And it runs as many iterations of key derivation as the store names, which can take minutes if the store is
+damaged.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ REASONS = StructType([StructField("group", StringType(), nullable=False), Struct
 class Evidence(NamedTuple):
     """The range of offsets that was read of a partition of ``__consumer_offsets``, and counts of these offsets.
 
-    records: offsets of committed records. control: offsets of transaction markers. aborted: offsets of records of
-    aborted transactions. missing: offsets whose records were compacted away or have expired. malformed: the number of
-    records that can't be decoded. held_back: the number of offsets after the range that an open transaction holds back.
-    whole: whether nothing is missing, malformed or held back.
+    records: offsets of records, except aborted ones. control: offsets of transaction markers. aborted: offsets of
+    records of aborted transactions. missing: offsets whose records were compacted away or have expired. malformed: the
+    number of records that can't be decoded. held_back: the number of offsets after the range that an open transaction
+    holds back. whole: whether nothing is missing, malformed or held back.
     """
 
     log_partition: int
