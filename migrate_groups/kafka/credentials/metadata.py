@@ -22,7 +22,8 @@ _GOOGLE = "http://metadata.google.internal/computeMetadata/v1/instance/service-a
 class AzureMetadata:
     """The source of the tokens of a managed identity of Azure.
 
-    url: the address of the metadata server with the parameters resource, api-version and, optionally, client_id.
+    url: the address of the metadata server, with the query that the properties set, such as its resource and
+    api-version.
     """
 
     url: str
