@@ -59,7 +59,7 @@ def connect(
         properties: client properties, values by name, such as ``security.protocol``. They override those of the file.
         timeout: the seconds that one request may take, including retries.
         events: callbacks that receive the progress, and that return whether to write. If None, methods that write do
-        not ask.
+            not ask.
         clock: the clock to use; None: the clock of this machine.
 
     Raises:

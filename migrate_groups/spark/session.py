@@ -62,7 +62,7 @@ def local_session(
         small: for a job of few rows (`SMALL`), which then takes half the time.
         settings: further Spark settings, which override those of this package.
         archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses the folder
-        takes some 10 s longer to exit. Later processes start in half the time.
+            takes some 10 s longer to exit. Later processes start in half the time.
 
     Raises:
         MissingDependency: PySpark or Java 17 is missing, or Spark can't start with the environment's settings.

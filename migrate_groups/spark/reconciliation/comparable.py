@@ -44,7 +44,7 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
 
     Raises:
         InvalidInput: BEFORE or AFTER has no rows, or rows without a group; the clusters differ; a row has no cluster id
-        and there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
+            and there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
     """
     look = _look(asked, after)
     if not look["before_rows"]:

@@ -85,7 +85,7 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
     Raises:
         InvalidInput: there is no such file, it is of another kind, or it has unknown or missing columns. A row that is
-        cut short or an invalid cell is found only while a job runs, so run the job within `readable_failures`.
+            cut short or an invalid cell is found only while a job runs, so run the job within `readable_failures`.
     """
     return strict(examined(spark, paths))
 
