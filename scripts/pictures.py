@@ -340,7 +340,7 @@ def main() -> int:
         from migrate_groups.sandbox.broker import start_sandbox
         from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
-        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, mirror=None)
+        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, maven_mirror=None)
         folder = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
         kafka = open_until_the_end.enter_context(start_sandbox(jars, java=java))
         scene = Scene(kafka.bootstrap_servers, folder)

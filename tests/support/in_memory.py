@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
-from migrate_groups.errors import MigrateGroupsError, Refused
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
@@ -22,6 +22,7 @@ from migrate_groups.model.partitions import (
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 from tests.support.in_memory_log import Log
 
@@ -67,6 +68,7 @@ class InMemoryCluster:
         self.second_client_lacks = ""
         self._cluster_id = cluster_id
         self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
+        self._compacted: set[str] = set()
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
@@ -76,9 +78,10 @@ class InMemoryCluster:
 
     # Requests of producers, consumers and administrators.
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create_topic(self, topic: str, partitions: int, *, compacted: bool = False) -> None:
         """Create a topic with empty partitions; a topic that is created again gets another id."""
         self._created += 1
+        self._compacted = self._compacted - {topic} | ({topic} if compacted else set())
         logs = {number: Log() for number in range(partitions)}
         self._topics[topic] = (f"topic-id-{self._created}", logs)
 
@@ -116,7 +119,12 @@ class InMemoryCluster:
         yield
         log.open_from = None
         log.append(1, timestamp)
+        log.markers.add(log.end - 1)
         log.unseen |= {log.end - 1, *(() if commit else range(first, first + records))}
+
+    def append_copies(self, topic: str, partition: int, copied: Records) -> None:
+        """Append copies of records to a partition, as a mirror does."""
+        self._topics[topic][1][partition].append_copies(copied)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset."""
@@ -296,12 +304,18 @@ class InMemoryCluster:
         return self._retention
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return no topic: none is compacted here."""
-        return frozenset()
+        """Return those of the topics that were created as compacted; no record is ever compacted away here."""
+        return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return the attribute ``rebalance_delay``. It is 0 unless a test sets it, as on a sandbox."""
         return self.rebalance_delay
+
+    def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
+        """Return the records in a span; raises `ClusterUnavailable` if the partition has no leader."""
+        for _, log in self._led([partition]):
+            return log.records(span, committed_only=committed_only)
+        raise ClusterUnavailable(f"no answer for {partition}")
 
     # GroupWriter
 
@@ -383,3 +397,14 @@ class InMemoryCluster:
         if len(committed.metadata.encode()) > _MOST_METADATA:
             return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")
         return _WRITTEN
+
+
+@dataclass(frozen=True)
+class InMemoryRecords:
+    """Reads the records of a cluster in memory as a `RecordReader`."""
+
+    cluster: InMemoryCluster
+
+    def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
+        """See `RecordReader.read`."""
+        return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}

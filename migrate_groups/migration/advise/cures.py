@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate_groups.migration.reading.groups import GroupStatus
+from migrate_groups.migration.reading.status import GroupStatus
 
 _EAGER = ("range", "roundrobin", "sticky")
 """The eager assignors of Kafka's clients: in each rebalance every member revokes all its partitions."""
