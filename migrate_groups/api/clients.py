@@ -58,7 +58,7 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

@@ -73,7 +73,7 @@ class Log:
         self.epoch_starts[self.epoch] = self.end
 
     def end_of(self, epoch: int) -> int | None:
-        """Return the offset at which later leader epochs start; None: there is none."""
+        """Return the offset at which the next later leader epoch starts; None: there is no later epoch."""
         return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
@@ -82,6 +82,6 @@ class Log:
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record by offset with this timestamp or a later one, also if no consumer gets it."""
+        """Return the first record, by offset, with this timestamp or a later one. Consumers may not get this record."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
