@@ -190,7 +190,7 @@ class ThreeBrokers:
         )
 
     def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Process all records with a target group's application; return how often each value came."""
+        """Process all records with a target group's application; return how often it received each value."""
         consumer = self.consumer(group, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()
