@@ -59,6 +59,14 @@ class LogPart(Records):
     aborted: Collection[int] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyPart(Records):
+    """The records of the copy from the offset ``start`` to its end. is_cut_off: those before ``start`` were deleted."""
+
+    start: int
+    is_cut_off: bool
+
+
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
@@ -97,7 +105,7 @@ class Place:
     after: bytes | None = None
 
 
-def find_place(source: LogPart, committed: int, copy: Records, there: int | None, *, compacted: bool = False) -> Place:
+def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
     """Return where a group with the committed offset ``committed`` on the source must continue in the copy.
 
     source: the source's records, with at least one before the committed offset, if there is one. copy: all records of
@@ -116,7 +124,7 @@ def find_place(source: LogPart, committed: int, copy: Records, there: int | None
     )
 
 
-def _walked(source: LogPart, cut: int, copy: Records, there: int | None) -> Place:
+def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     try:
         found = walk(source.prints, cut, copy.prints, older=not source.from_start)
     except TooLong:
@@ -126,7 +134,7 @@ def _walked(source: LogPart, cut: int, copy: Records, there: int | None) -> Plac
     return _judged(source, cut, copy, found, there)
 
 
-def _as_mirrored(source: LogPart, copy: Records) -> LogPart:
+def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
     """Return the source without aborted records, if the mirror does not deliver them."""
     if not source.aborted:
         return source
@@ -143,10 +151,12 @@ def _as_mirrored(source: LogPart, copy: Records) -> LogPart:
     )
 
 
-def _judged(source: LogPart, cut: int, copy: Records, found: Walk, there: int | None) -> Place:
+def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int | None) -> Place:
     index, indices = found.lowest, found.indices
     counts = _counts(source, cut, copy, indices, there, index)
     at_end = index == len(indices)
+    if index == 0 and copy.is_cut_off and not _begins_with(source, cut, indices):
+        return Place(status=Status.GONE, reason="the target's log starts later, or may do so", counts=counts)
     if found.lowest != found.highest:
         reread = found.highest - found.lowest
         offset = _offset(copy, index)
@@ -172,13 +182,18 @@ def _judged(source: LogPart, cut: int, copy: Records, found: Walk, there: int | 
     return Place(status=Status.EXACT, offset=_offset(copy, index), counts=counts)
 
 
-def _offset(copy: Records, index: int) -> int | None:
+def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
+    """Return whether the copy certainly begins with the record at the cut: no later one is identical with it."""
+    return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
+
+
+def _offset(copy: CopyPart, index: int) -> int:
     if index:
         return copy.offsets[index - 1] + 1
-    return copy.offsets[0] if copy.offsets else None
+    return copy.offsets[0] if copy.offsets else copy.start
 
 
-def _counts(source: LogPart, cut: int, copy: Records, indices: Sequence[int], there: int | None, place: int) -> Counts:
+def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], there: int | None, place: int) -> Counts:
     known = [index for index in indices if index != OLDER]
     counts = Counts(
         copies=len(known) - len(set(known)),
@@ -195,7 +210,7 @@ def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
 
-def _other(source: LogPart, copy: Records) -> str:
+def _other(source: LogPart, copy: CopyPart) -> str:
     known = set(source.prints)
     unknown = sum(each not in known for each in copy.prints)
     if source.from_start and unknown:
@@ -203,7 +218,7 @@ def _other(source: LogPart, copy: Records) -> str:
     return "the target's records do not follow each other as on the source"
 
 
-def _bounded(source: LogPart, cut: int, copy: Records, there: int | None) -> Place:
+def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     """Return the place between the last record from before the cut and the first one after it that both logs have."""
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):
@@ -214,6 +229,8 @@ def _bounded(source: LogPart, cut: int, copy: Records, there: int | None) -> Pla
     if after == len(indices) and (before < 0 or indices[before] < cut - 1):
         reason = "the mirror has not delivered a record that both logs have, from after the committed offset"
         return Place(status=Status.NOT_MIRRORED, reason=reason)
+    if before < 0 and copy.is_cut_off and indices[after] != cut:
+        return Place(status=Status.GONE, reason="the target's log starts later, or may do so")
     unknown = after - before - 1
     offset = _offset(copy, before + 1)
     if unknown:

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from migrate_groups.mirrors.place import LogPart
-from migrate_groups.model.records import Records
+from migrate_groups.mirrors.place import CopyPart, LogPart
 
 CONTENTS = ("unique", "few", "runs", "periodic", "mixed")
 
@@ -68,7 +67,7 @@ def _timestamps(rng: random.Random, number: int) -> list[int]:
     return [each + rng.randint(-4, 4) for each in made] if rng.random() < 0.2 else made
 
 
-def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, Records, Sequence[int]]:
+def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart, Sequence[int]]:
     """Return what a comparison reads: the source from a random record on, a committed offset, and the copy.
 
     The last value has the index in the part of the source of each record of the copy; negative: an older record.
@@ -87,15 +86,17 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, Records, 
         from_start=start == 0,
     )
     seen = case.copied[first:]
-    copy = Records(
+    copy = CopyPart(
         offsets=range(first, len(case.copied)),
         timestamps=[case.timestamps[index] for index in seen],
         prints=[case.log[index] for index in seen],
+        start=first,
+        is_cut_off=False,
     )
     return source, cut, copy, [index - start for index in seen]
 
 
-def is_wrong(place: int, source: LogPart, committed: int, copy: Records, truth: Sequence[int]) -> bool:
+def is_wrong(place: int, source: LogPart, committed: int, copy: CopyPart, truth: Sequence[int]) -> bool:
     """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before the commit.
 
     Identical records count as equal. truth: the last value of `windows`.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from migrate_groups.migration.ports import Side
-from migrate_groups.mirrors.place import LogPart
+from migrate_groups.mirrors.place import CopyPart, LogPart
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.records import Records
 
@@ -87,7 +87,7 @@ class Logs:
 
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
-    ) -> Mapping[TopicPartition, Records]:
+    ) -> Mapping[TopicPartition, CopyPart]:
         """Return the target's records from the first possible copy of the source's records to the end.
 
         The first record of the target with the timestamp of a source's record, or a later one, does not stand behind
@@ -108,7 +108,18 @@ class Logs:
         for copy, offset in offsets:
             starts[copy].append(max(offset, self.copy_ranges[copy].start))
         spans = {copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items()}
-        return self._target.records.read(_short(spans, most), committed_only=True)
+        read = self._target.records.read(_short(spans, most), committed_only=True)
+        return {copy: self._copy(copy, records, spans[copy].start) for copy, records in read.items()}
+
+    def _copy(self, copy: TopicPartition, records: Records, start: int) -> CopyPart:
+        return CopyPart(
+            offsets=records.offsets,
+            timestamps=records.timestamps,
+            prints=records.prints,
+            log_append_time=records.log_append_time,
+            start=start,
+            is_cut_off=0 < start == self.copy_ranges[copy].start,
+        )
 
 
 def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from migrate_groups.migration.across.logs import Logs
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import LogPart, Place, Status, find_place
+from migrate_groups.mirrors.place import Place, Status, find_place
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
 
@@ -168,17 +166,11 @@ class _Finder:
                     "the target's topic has message.timestamp.type=LogAppendTime: set CreateTime, and mirror it anew"
                 )
             else:
-                place = self._place(each, of_source.part, copy)
+                compacted = self._logs.is_compacted(each.source, each.copy)
+                place = find_place(of_source.part, each.committed, copy, each.of.there, compacted=compacted)
                 is_told = place.status not in (Status.AMBIGUOUS, Status.DIFFERENT, Status.GONE)
                 found[each] = place, is_told and of_source.is_anchored
         return found
-
-    def _place(self, each: _Wanted, part: LogPart, copy: Records) -> Place:
-        is_compacted = self._logs.is_compacted(each.source, each.copy)
-        place = find_place(part, each.committed, copy, each.of.there, compacted=is_compacted)
-        if place.status is Status.EXACT and place.offset is None:  # the copy is empty, as is the source
-            place = replace(place, offset=self._logs.copy_ranges[each.copy].start)
-        return place
 
 
 def _undetermined(reason: str) -> tuple[Place, bool]:
