@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import read_bytes, status
-from migrate_groups.text import did_you_mean
+from migrate_groups.text import did_you_mean, is_unicode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # librdkafka's spelling of a property, as in files of kcat and confluent-kafka; and Kafka's own, with the same meaning.
@@ -145,10 +145,13 @@ def similar_property(key: str) -> str:
 class Given:
     """The properties of a file; it remembers which of them were not used.
 
-    A key in librdkafka's spelling is read as Kafka's own. Raises `InvalidInput` if both are given and differ.
+    A key in librdkafka's spelling is read as Kafka's own. Raises `InvalidInput` if both are given and differ, or if a
+    value can't be encoded, and so can't be sent to a broker.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
+        if wrong := [_shown(key) for key, value in values.items() if not is_unicode(value)]:
+            raise InvalidInput(f"the value of {wrong[0]} is not UTF-8, or has half of a character: write it anew")
         self._written = {_LIBRDKAFKA[key]: key for key in values if key in _LIBRDKAFKA}
         for key, written in self._written.items():
             if values.get(key, values[written]) != values[written]:
