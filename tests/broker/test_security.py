@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -31,6 +32,7 @@ pytestmark = NEEDS_SCRAM
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--guard", "0s", "--yes")
+NOON = 1_780_000_000_000  # a time in milliseconds
 
 
 @pytest.fixture
@@ -176,13 +178,18 @@ LONG = pytest.mark.long
         *(pytest.param(each, marks=LONG) for each in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL)),
     ],
 )
-def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end):
+def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end, request):
     """`migrate` waits for the stop, and a signal ends it: its processes, logs and files have no secret.
+
+    No process would write a core file.
 
     MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the user put it, but not in that of the
     second client's process.
     """
     all_secrets(cli, secured)
+    cores, most = resource.getrlimit(resource.RLIMIT_CORE)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_CORE, (cores, most)))
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         hand_over = HandOver(cli, world, secured_topic)
         member = world.join(hand_over.source, secured_topic)
@@ -196,6 +203,8 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
         shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         for child, name in itertools.product(children, ("cmdline", "environ")):
             shown += Path(f"/proc/{child}/{name}").read_bytes()
+        for each in (process.pid, *children):
+            assert re.search(r"^Max core file size +0 ", Path(f"/proc/{each}/limits").read_text(), re.M)
         process.send_signal(end)
         reading.join(60)
         out, _ = process.communicate(timeout=60)
@@ -206,6 +215,27 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
     assert b"second_client_process" in shown
     assert any("kafka-python: " in line for line in said)
     assert_no_secret(shown + written_by(cli) + "".join([out, *said]).encode())
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_compare_shows_no_secret(secured, cli, world, side):
+    """`compare` reads groups and records of a cluster with secrets: logs, documents and files have none."""
+    all_secrets(cli, secured)
+    if side == "target":
+        for name in ("PROPERTIES", "BOOTSTRAP_SERVER", "COMMAND_CONFIG"):
+            cli.environment[f"MIGRATE_GROUPS_TO_{name}"] = cli.environment.pop(f"MIGRATE_GROUPS_{name}")
+    other = "MIGRATE_GROUPS_BOOTSTRAP_SERVER" if side == "target" else "MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"
+    cli.environment[other] = world.bootstrap_servers
+    with broker_world(secured.sandbox.bootstrap_servers) as secret:
+        topic, group = world.name("topic"), world.name("group")
+        for each in (world, secret):
+            each.create_topic(1, topic=topic)
+            each.produce_in_order(topic, 0, [(str(number), NOON + number) for number in range(10)])
+            each.commit(group, TopicPartition(topic, 0), 7)
+        done = cli("compare", group, "-vv", "--format", "json", "-o", "places.csv")
+    assert '"status":"exact"' in done.stdout.replace(" ", "")
+    assert "kafka-python: " in done.stderr
+    assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())
 
 
 def test_a_traceback_has_no_secret(secured, cli):
