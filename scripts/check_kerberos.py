@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
-    """Run the commands; a command that does not do what it must is an AssertionError."""
+    """Run the commands, and raise AssertionError if one does not do what it must."""
 
     def properties(options: str) -> str:
         return f"sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={MODULE} required {options};"

@@ -41,7 +41,7 @@ BRIEF = (
 
 
 def main() -> None:
-    """Hand a group over with each form of AWS's documentation, wait until tokens expire, be refused."""
+    """Hand a group over with each login that AWS documents; wait until tokens expire; try a wrong key."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def check(on: LoginCheck) -> None:
-    """Run the commands; a command that does not do what it must is an AssertionError."""
+    """Run the commands, and raise AssertionError if one does not do what it must."""
     environment = KEYS | {"AWS_EC2_METADATA_DISABLED": "true"}
     for way, properties in WAYS.items():
         said = on.hand_over(on.cli(way, properties, environment)).run("-vv")

@@ -1,4 +1,4 @@
-"""A small hand-over by a real broker, for each kind of login: what `list`, `snapshot` and `migrate` do with it."""
+"""Run `list`, `snapshot` and `migrate` on a real broker with one kind of login, and check their results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.cli import Cli, running
 
 
 class HandOver:
-    """A source group of one partition at offset 7, and a spec in the folder of ``cli`` that hands it over.
+    """A source group with committed offset 7 for one partition, and the split spec in the folder of ``cli``.
 
-    Its ``world`` has a login of its own, so that it sees the offsets whatever the login under test does.
+    world: a client with a login that always works. It reads the offsets also if the login under test fails.
     """
 
     def __init__(self, cli: Cli, world: BrokerWorld, topic: str) -> None:
@@ -27,7 +27,7 @@ class HandOver:
         )
 
     def run(self, *options: object, second_client: str = "required") -> str:
-        """Run the three commands with these options, check what they did, and return all that they said."""
+        """Run the three commands with these options, check their results, and return their stdout and stderr."""
         listed = self._cli("list", *options)
         assert self.source in listed.stdout
         taken = self._cli("snapshot", self.source, "-o", "before.csv", *options)
@@ -39,7 +39,7 @@ class HandOver:
         return "".join(stream for each in (listed, taken, done) for stream in (each.stdout, each.stderr))
 
     def refused(self, *options: object, second_client: str, code: int) -> str:
-        """Run ``migrate``, which must end with this exit code and write nothing; return all that it said."""
+        """Run ``migrate``, check that it ends with this exit code and writes nothing, and return stdout and stderr."""
         done = self._migrate(options, second_client, code)
         assert self._world.committed(self.target) == {}
         return done.stdout + done.stderr

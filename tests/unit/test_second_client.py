@@ -29,6 +29,9 @@ class Child:
     asked: list[str]
     ended: list[Child]
 
+    def __init__(self, program):
+        pass
+
     def answer(self, question, timeout):
         self.asked.append(msgspec.json.decode(question)["verb"])
         return self.script.pop(0)
@@ -41,7 +44,7 @@ class Child:
 def children(monkeypatch):
     """The class of the children, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
-    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(second_client, "Child", Child)
     return Child
 
 
@@ -94,7 +97,7 @@ def test_a_closed_client_starts_no_child_again(children, monkeypatch):
     asked = second_client.SecondClient(CONFIG)
     monkeypatch.setattr(children, "answer", lambda *_: asked.close())
     started: list[Child] = []
-    monkeypatch.setattr(children, "__init__", lambda child: started.append(child))
+    monkeypatch.setattr(children, "__init__", lambda child, _: started.append(child))
     with pytest.raises(ClusterUnavailable):
         asked.committed("g", ASKED)
     asked.start()

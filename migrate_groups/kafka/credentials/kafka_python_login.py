@@ -1,4 +1,7 @@
-"""Hand a login to kafka-python. Its classes are imported here alone, because that takes long."""
+"""Classes through which kafka-python logs in with OAuth tokens or with Kerberos.
+
+They are in a module of their own, because the imports from kafka-python take long and few logins need them.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,17 @@ from migrate_groups.errors import ClusterUnavailable
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Gives kafka-python the token of a login for each connection; ``extensions`` are sent with it."""
+    """Gives kafka-python an OAuth token for each connection.
+
+    fetch: returns a valid token. extensions: the SASL extensions to send with it (KIP-342).
+    """
 
     def __init__(self, fetch: Callable[[], str], extensions: Mapping[str, str]) -> None:
         super().__init__()
         self._fetch, self._extensions = fetch, extensions
 
     def token(self) -> str:
-        """Return a valid token. Raises `SaslAuthenticationFailedError` with the reason why there is none."""
+        """Return a valid token. Raises `SaslAuthenticationFailedError`, with the reason, if there is none."""
         try:
             return self._fetch()
         except ClusterUnavailable as error:
@@ -34,7 +40,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
 
 
 class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """Logs in with the tickets of our login; kafka-python's own class takes only the default ticket cache."""
+    """Logs in with the tickets of a `Kerberos` login; kafka-python's own class uses only the default ticket cache."""
 
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
@@ -65,5 +71,8 @@ def _refused() -> Iterator[None]:
 
 
 def use_our_gssapi() -> None:
-    """Have kafka-python log in with our class, if it gets a login of ours."""
+    """Make kafka-python use `_Gssapi` for the mechanism GSSAPI.
+
+    Clients without a `Kerberos` login keep its own class.
+    """
     register_sasl_mechanism("GSSAPI", _Gssapi, overwrite=True)
