@@ -98,7 +98,7 @@ def _compared(before: SharedCost, after: Sequence[SharedCost], split: Split, del
 def _measured(rows: Sequence[SharedCost]) -> float | None:
     if any(row.outage is None and row.rebalances for row in rows):
         return None
-    return round(sum((row.outage or 0) + (row.stood_still or 0) for row in rows), 3)
+    return round(sum(((row.outage or 0) + (row.stood_still or 0) for row in rows), 0.0), 3)
 
 
 def _remarks(before: SharedCost, rows: Sequence[SharedCost], groups: Collection[str]) -> list[str]:

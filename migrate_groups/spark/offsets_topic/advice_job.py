@@ -122,7 +122,7 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, made)
     found = Overload(*(each.localCheckpoint() for each in found))
     missing = _missing(spark, raw, log)
-    table = advice(found, classic, new).join(missing, "log_partition").drop("log_partition").localCheckpoint()
+    table = advice(found, classic, new, missing).localCheckpoint()
     shown: tuple[SharedCost, ...] = plain_rows(
         table.orderBy(F.col("applications").desc(), F.col("stood_still").desc_nulls_last(), "group", "application"),
         SharedCost,
@@ -145,10 +145,11 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     )
 
 
-def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
-    """Return one row for each application of each group, with the columns of `SharedCost` but ``missing``.
+def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
+    """Return one row for each application of each group, with the columns of `SharedCost`.
 
-    classic, new: what `generations.generations` and `generations.consumers` return.
+    classic, new: what `generations.generations` and `generations.consumers` return. missing: columns log_partition and
+    missing.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
@@ -181,18 +182,20 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
         F.round(F.sum(F.when(F.col("replaced"), F.col("gone"))), 3).alias("restart_gone"),
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
     )  # fmt: skip
-    # Without a rebalance the log does not tell for how long a classic group stood still.
-    told = F.col("rebalances") > 0
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
+    # Where the log lacks records, or has only one generation, it does not tell that a time is 0 s.
+    whole, has_ended = F.col("missing") == 0, F.col("rebalances") > 0
+    zeros = {"stood_still": whole & has_ended, "outage": whole & (has_ended | (F.col("assignor") == KIP_848))}
     return (
         own.join(numbers, "group")
         .join(of_group, "group")
         .join(rebalances, "group", "left")
         .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
         .join(stood, place)
+        .join(missing, "log_partition")
+        .drop("log_partition")
         .withColumns(counts)
-        .withColumn("stood_still", F.when(told, F.col("stood_still")))
-        .withColumn("outage", F.when(told | (F.col("assignor") == KIP_848), F.col("outage")))
+        .withColumns({name: F.when(told | (F.col(name) > 0), F.col(name)) for name, told in zeros.items()})
     )
 
 
