@@ -13,7 +13,7 @@ from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
-from migrate_groups.spark.offsets_topic.overload import overload
+from migrate_groups.spark.offsets_topic.overload import Overload, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
 from tests.spark.test_members import texts
 
@@ -102,9 +102,10 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
     """The tables of one job over three groups, by group. All but the first are in a partition that lacks 7 offsets."""
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
-    made = overload(generations(raw), consumers(raw), owners(raw), commits(raw))
-    missing = local_table(spark, [(0, 0), (1, 7)], StructType().add("log_partition", "int").add("missing", "bigint"))
-    tables = {**made._asdict(), "advice": advice(made, generations(raw), consumers(raw), missing)}
+    classic, new = generations(raw).localCheckpoint(), consumers(raw).localCheckpoint()
+    made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(raw), commits(raw))))
+    missing = local_table(spark, [(0, 0), (1, 7)], StructType().add("log_partition", "integer").add("missing", "long"))
+    tables = {**made._asdict(), "advice": advice(made, classic, new, missing)}
     rows = {name: table.collect() for name, table in tables.items()}
     return {
         group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
