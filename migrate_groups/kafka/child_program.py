@@ -1,4 +1,4 @@
-"""What a child process runs in which confluent-kafka is: it answers requests on stdin.
+"""The main loop of a child process in which confluent-kafka runs: it answers requests.
 
 Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration of confluent-kafka is
 in the request, so that no secret is on a command line.
@@ -23,8 +23,9 @@ _ASLEEP_SECONDS = 0.001
 def serve(*functions: Callable[..., Any]) -> None:
     """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
 
-    A request is the line ``{"verb": name of the function, "arguments": {…}}``. The answer is ``{"answer": result}``, or
-    ``{"error": text}`` if the function raises an error. An iterator gives one answer for each of its items.
+    functions: those that a request can call. A request is the line ``{"verb": name of the function, "arguments":
+    {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error. A function
+    that returns an iterator gives one answer for each of its items.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
