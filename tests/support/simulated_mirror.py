@@ -1,6 +1,6 @@
 """Simulate a log and a mirror's copy of it.
 
-It is known of which record of the log each record of the copy is a copy.
+For each record of the copy, the simulation knows the record of the log that it is a copy of.
 """
 
 from __future__ import annotations
