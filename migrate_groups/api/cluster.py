@@ -14,12 +14,11 @@ from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split, load_spli
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
-from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.credentials.given import load_properties
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying
@@ -67,9 +66,7 @@ def connect(
         UsageError: there is no bootstrap server, or one is not ``host:port``.
         InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
     """
-    given: dict[str, str] = {}
-    if command_config is not None:
-        given |= parse_properties(read_bytes(Path(command_config)).decode("latin-1"), str(command_config))
+    given = load_properties(Path(command_config)) if command_config is not None else {}
     told = understand(given | dict(properties or {}), bootstrap_servers)
     servers = bootstrap_servers or told.bootstrap_servers
     config = ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)

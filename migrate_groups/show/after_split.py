@@ -12,7 +12,7 @@ from migrate_groups.migration.advise.costs import Predicted
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
 from migrate_groups.show.tables import UNKNOWN, Table, cell
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, one_line, some
 
 _COLUMNS = {
     **dict.fromkeys(("APPLICATION", "GROUP"), "<"),
@@ -98,9 +98,21 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
 
 def page(found: Sequence[AfterSplit]) -> str:
     """Return the comparison as one HTML file without external parts."""
-    rows = [_cells(each) for each in found]
-    title = f"{counted(len(found), 'application')} after the split"
-    return environment().get_template("after_split.html").render(title=title, titles=_TITLES, rows=rows, note=_NOTE)
+    group = found[0].before.group if found else UNKNOWN
+    known = [each for of in found for each in (of.before.stood_still, of.before.outage, of.measured)]
+    return (
+        environment()
+        .get_template("after_split.html")
+        .render(
+            title=f"{counted(len(found), 'application')} of {one_line(group)} after the split",
+            titles=_TITLES,
+            found=found,
+            most=max((each for each in known if each is not None), default=0),
+            seconds=_seconds,
+            rows=[_cells(each) for each in found],
+            note=_NOTE,
+        )
+    )
 
 
 def _cells(each: AfterSplit) -> tuple[str, ...]:

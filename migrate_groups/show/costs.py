@@ -100,7 +100,7 @@ def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
     yield comment.prose(LIMITS[0], Size(characters=1000, rows=1))
 
 
-TITLES = ("caused", "stood still for others", "own outage", "restarted together", "missing")
+TITLES = ("rebalances caused", "stood still for others", "own outage", "restarted together", "compacted away")
 
 
 def figures(row: SharedCost) -> tuple[str, ...]:

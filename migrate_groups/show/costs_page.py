@@ -59,6 +59,14 @@ class _Bar:
     text: str
 
 
+class _Timeline(NamedTuple):
+    """The generations of a group that have ended, in their order, from the first begin to the last end."""
+
+    since: datetime
+    until: datetime
+    bars: Sequence[_Bar]
+
+
 def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
     """Return what sharing costs as one HTML file without external parts.
 
@@ -71,7 +79,7 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
         .render(
             groups=groups,
             shared=shared,
-            bars={each.group: _bars(each, found.generations) for each in shared},
+            timelines={each.group: _timeline(each, found.generations) for each in shared},
             maps={each.group: _map(each, found.subscriptions) for each in shared},
             most={each.group: _most(each) for each in shared},
             suggested=suggested,
@@ -90,9 +98,9 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
 
 
 def _most(group: GroupCost) -> float:
-    """Return the length of the longest bar in the pictures of a group's costs, in seconds; 1 if there is no cost."""
+    """Return the length of the longest bar in the pictures of a group's costs, in seconds; 0 if there is no cost."""
     known = [each or 0 for row in group.applications for each in (row.stood_still, row.outage)]
-    return max([*known, *(each.seconds for each in group.predicted.values())], default=0) or 1
+    return max([*known, *(each.seconds for each in group.predicted.values())], default=0)
 
 
 def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
@@ -110,29 +118,26 @@ def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
     return _Map(shown, members, f"… and {more} in subscriptions.parquet" if more else "")
 
 
-def _bars(group: GroupCost, generations: Sequence[Generation]) -> list[_Bar]:
-    """Return the generations of a group over time, the earliest first.
-
-    The last one, which has not ended, is left out.
-    """
-    own = [each for each in generations if each.group == group.group]
-    ends = [each.until for each in own if each.until is not None]
-    if not ends:
-        return []
-    first, last = min(each.since for each in own), max(ends)
+def _timeline(group: GroupCost, generations: Sequence[Generation]) -> _Timeline | None:
+    """Return the generations of a group over time. The colour is the application that ended it; 0: none or several."""
+    own = [each for each in generations if each.group == group.group and each.until is not None]
+    if not own:
+        return None
+    own.sort(key=lambda each: each.since)
+    first, last = own[0].since, max(each.until or each.since for each in own)
     seconds = (last - first).total_seconds() or 1
     names = [each.application for each in group.applications]
 
-    def place(moment: datetime) -> float:
-        return 100 * (moment - first).total_seconds() / seconds
+    def place(moment: datetime | None) -> float:
+        return 100 * ((moment or last) - first).total_seconds() / seconds
 
-    return [
+    bars = [
         _Bar(
             place(each.since),
             place(each.until) - place(each.since),
             names.index(each.caused_by[0]) + 1 if len(each.caused_by) == 1 else 0,
             f"generation {each.generation}, ended by {some(each.caused_by) or 'no member'}",
         )
-        for each in sorted(own, key=lambda each: each.since)
-        if each.until is not None
+        for each in own
     ]
+    return _Timeline(first, last, bars)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import subprocess
+from collections.abc import Callable
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import BrokerWorld
-from tests.support.cli import Cli
+from tests.support.broker_world import BrokerWorld, until
+from tests.support.cli import Cli, running
 
 
 class HandOver:
@@ -43,8 +44,30 @@ class HandOver:
         assert self._world.committed(self.target) == {}
         return done.stdout + done.stderr
 
+    def wait_until(self, condition: Callable[[], bool], *options: object, second_client: str = "required") -> None:
+        """Run ``migrate``, stop the source group once the condition is true, and check that the command goes on."""
+        member = self._world.join(self.source, self.partition.topic)
+        with running(self._cli, *_migrate(second_client), "--wait", "5m", *options) as process:
+            until(lambda: condition() or process.poll() is not None)
+            assert process.poll() is None, process.communicate()
+            self._world.leave(member)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, "1 partition: 1 confirmed" in out) == (0, True), err
+        assert self._world.committed(self.target) == {self.partition: 7}
+
+    def wait_in_vain(self, *options: object, code: int) -> str:
+        """Run ``migrate``, which must end with this exit code while the source group has a member; return its error."""
+        member = self._world.join(self.source, self.partition.topic)
+        said = self._cli.fails(*_migrate("auto"), "--wait", "5m", *options, code=code)
+        self._world.leave(member)
+        assert self._world.committed(self.target) == {}
+        return said
+
     def _migrate(
         self, options: tuple[object, ...], second_client: str, code: int = 0
     ) -> subprocess.CompletedProcess[str]:
-        command = ("migrate", "split.toml", "--yes", "--second-client", second_client)
-        return self._cli(*command, *options, code=code)
+        return self._cli(*_migrate(second_client), *options, code=code)
+
+
+def _migrate(second_client: str) -> tuple[str, ...]:
+    return "migrate", "split.toml", "--yes", "--second-client", second_client

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.read import read_bytes, status
 from migrate_groups.text import did_you_mean
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -79,7 +81,25 @@ _HARMLESS = frozenset(
         *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
     )
 )
+# Lines of a PEM key whose line ends are not escaped are taken for keys, as in Java, so no other form of key is shown.
+_SHOWN = re.compile(r"[a-z][a-z0-9._-]{0,99}|[A-Za-z.]{1,40} in sasl\.jaas\.config")
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_MOST_BYTES = 1_000_000
 _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
+
+
+def load_properties(path: Path) -> dict[str, str]:
+    """Return the keys and values of a client.properties file. It is read as ISO 8859-1, as Java does.
+
+    Raises `InvalidInput` if the file can't be read, is too large, begins with a byte order mark, or can't be parsed.
+    """
+    found = status(path)
+    if found is not None and found.st_size > _MOST_BYTES:
+        raise InvalidInput(f"{path} is larger than {_MOST_BYTES:,} bytes: name a client.properties file")
+    content = read_bytes(path)
+    if content.startswith(_BYTE_ORDER_MARKS):
+        raise InvalidInput(f"{path} begins with a byte order mark, with which Java can't read it: save it without one")
+    return parse_properties(content.decode("latin-1"), str(path))
 
 
 def parse_properties(text: str, where: str) -> dict[str, str]:
@@ -99,7 +119,7 @@ def parse_properties(text: str, where: str) -> dict[str, str]:
     for key, value in found.items():
         if key != "sasl.jaas.config" and _ANOTHER.search(value):
             raise InvalidInput(
-                f"{where}: the value of {key} contains another property: remove the \\ at the end of its line"
+                f"{where}: the value of {_shown(key)} contains another property: remove the \\ at the end of its line"
             )
     return found
 
@@ -164,8 +184,16 @@ class Given:
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys that are marked as not used, sorted, in the spelling that the file has."""
-        return tuple(sorted(map(self.written, self._unused)))
+        """Return the keys of the given client properties that nothing has read yet, sorted; in no form a secret."""
+        return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
+
+
+def _shown(key: str) -> str:
+    return (
+        key
+        if _SHOWN.fullmatch(key)
+        else "a line that is not a property (does the line before it lack a \\ at its end?)"
+    )
 
 
 def told(value: str) -> str:

@@ -5,7 +5,8 @@ They are in a module of their own, because the imports from kafka-python take lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError
@@ -43,17 +44,30 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
 
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
-        if not hasattr(login, "context"):
-            super().__init__(**config)  # a client in this process that does not belong to this package
+        if not hasattr(login, "begin"):
+            super().__init__(**config)  # another program's client in this process
             return
         self._is_done = self._is_authenticated = False
-        try:
-            self.auth_id, self._client_ctx = login.context(config["host"])
-            self._next_token = self._client_ctx.step(None)
-        except ClusterUnavailable as error:
-            raise SaslAuthenticationFailedError(str(error)) from error
-        except Exception as error:  # gssapi's errors have no common class outside of gssapi
-            raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
+        with _refused():
+            self.auth_id, self._client_ctx, self._next_token = login.begin(config["host"])
+
+    def receive(self, auth_bytes: bytes) -> None:
+        """Take the broker's answer."""
+        with _refused():
+            super().receive(auth_bytes)
+
+    def auth_details(self) -> str:
+        """Return a text for the log; kafka-python's own asks a context that may have expired since."""
+        return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise `SaslAuthenticationFailedError` in place of any error, because gssapi's errors have no class of Python."""
+    try:
+        yield
+    except Exception as error:
+        raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
 
 
 def use_our_gssapi() -> None:

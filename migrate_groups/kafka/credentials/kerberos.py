@@ -53,10 +53,10 @@ class Kerberos:
         """Raise `ClusterUnavailable`, because confluent-kafka can't log in with Kerberos."""
         raise ClusterUnavailable(f"the second client can't log in: {NO_SECOND_CLIENT}")
 
-    def context(self, host: str) -> tuple[str, Any]:
-        """Return the name of the service on a broker's host, and the security context for a login to it.
+    def begin(self, host: str) -> tuple[str, Any, bytes]:
+        """Return the name of the service on a host, the security context of a login to it, and its first token.
 
-        Raises `ClusterUnavailable` if there is no ticket.
+        Tickets are read anew each time. Raises `ClusterUnavailable` if there is none, or if it has expired.
         """
         import gssapi
 
@@ -67,10 +67,11 @@ class Kerberos:
             client = gssapi.Name(self.client, gssapi.NameType.kerberos_principal) if self.client else None
             credentials = gssapi.Credentials(name=client, usage="initiate", store=store or None)
             name = gssapi.Name(service, gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
-            return service, gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
+            context = gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
+            return service, context, context.step(None)
         except gssapi.exceptions.GSSError as error:
             cure = "check the keytab and its principal" if self.keytab else "run kinit"
-            raise ClusterUnavailable(f"no Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
+            raise ClusterUnavailable(f"no valid Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
 
 
 def kerberos(given: Given, options: Given) -> Kerberos:

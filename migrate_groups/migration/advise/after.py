@@ -107,8 +107,9 @@ def _compared(before: SharedCost, after: Sequence[SharedCost], split: Split, del
 
 
 def _measured(rows: Sequence[SharedCost]) -> float | None:
-    known = [each for row in rows for each in (row.outage, row.stood_still) if each is not None]
-    return sum(known, 0.0) if known or not any(row.rebalances for row in rows) else None
+    if any(row.outage is None and row.rebalances for row in rows):
+        return None
+    return round(sum(((row.outage or 0) + (row.stood_still or 0) for row in rows), 0.0), 3)
 
 
 def _remarks(before: SharedCost, rows: Sequence[SharedCost], groups: Collection[str]) -> list[str]:

@@ -97,14 +97,19 @@ def alone(
     if row.assignor == KIP_848:
         each = (row.restart_outage or 0) / (row.replaced or 1)
         wait = max(_HEARTBEAT, row.single_most or 0) if len(row.clients) > 1 else 0.0
-        return Predicted(again * each, again * each + (again + 1) * wait)
+        return _predicted(again * each, again * each + (again + 1) * wait)
     if not again:
-        return Predicted(single, single)
+        return _predicted(single, single)
     if delay is None:
         return None
     waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
     least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
-    return Predicted(waits + least, waits + most)
+    return _predicted(waits + least, waits + most)
+
+
+def _predicted(seconds: float, at_most: float) -> Predicted:
+    """Return predicted seconds, to the millisecond, as the log has them."""
+    return Predicted(round(seconds, 3), round(at_most, 3))
 
 
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
@@ -138,7 +143,8 @@ def _advice(found: GroupCost, now: datetime) -> str:
         "try cooperative-sticky or KIP-848 first",
     ]
     worse = [
-        f"{row.application} alone would stand still {_range(expected)}, not {row.outage or 0:.0f} s"
+        f"{row.application} alone would stand still {_range(expected)} for {counted(row.replaced, 'restart')}, "
+        f"not {row.outage or 0:.0f} s"
         for row in found.applications
         if row.replaced and (expected := found.predicted.get(row.application))
     ]

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -138,7 +138,7 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, made)
     found = Overload(*(each.localCheckpoint() for each in found))
     missing = _missing(spark, raw, log)
-    table = advice(found, classic, new).join(missing, "log_partition").drop("log_partition").localCheckpoint()
+    table = advice(found, classic, new, missing).localCheckpoint()
     shown: tuple[SharedCost, ...] = plain_rows(
         table.orderBy(F.col("applications").desc(), F.col("stood_still").desc_nulls_last(), "group", "application"),
         SharedCost,
@@ -161,11 +161,11 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     )
 
 
-def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
-    """Return one row for each application of each group, with the columns of `SharedCost` except ``missing``.
+def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
+    """Return one row for each application of each group, with the columns of `SharedCost`.
 
-    found: the tables of `overload`. classic, new: the results of `generations.generations` and `generations.consumers`.
-    The result also has the column log_partition.
+    classic, new: what `generations.generations` and `generations.consumers` return. missing: columns log_partition and
+    missing.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
@@ -190,23 +190,34 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
     ended = found.generations.where(F.col("until").isNotNull())
     rebalances = ended.groupBy("group").agg(F.count("*").cast("int").alias("rebalances"))
     caused = ended.select("group", F.explode("caused_by").alias("application")).groupBy(*place)
-    stood = found.stood_still.groupBy(*place).agg(
-        F.sum(F.when(F.col("by_others"), F.col("seconds"))).alias("stood_still"),
-        F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
+    stood = own.select(*place).join(found.stood_still, place, "left").groupBy(*place).agg(
+        _seconds(F.col("by_others")).alias("stood_still"),
+        _seconds(~F.col("by_others")).alias("outage"),
         F.count_if("replaced").cast("int").alias("replaced"),
-        F.sum(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_outage"),
-        F.sum(F.when(F.col("replaced"), F.col("gone"))).alias("restart_gone"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("seconds"))), 3).alias("restart_outage"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("gone"))), 3).alias("restart_gone"),
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
-    )
+    )  # fmt: skip
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
+    # Where the log lacks records, or has only one generation, it does not tell that a time is 0 s.
+    whole, has_ended = F.col("missing") == 0, F.col("rebalances") > 0
+    zeros = {"stood_still": whole & has_ended, "outage": whole & (has_ended | (F.col("assignor") == KIP_848))}
     return (
         own.join(numbers, "group")
         .join(of_group, "group")
         .join(rebalances, "group", "left")
         .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
-        .join(stood, place, "left")
+        .join(stood, place)
+        .join(missing, "log_partition")
+        .drop("log_partition")
         .withColumns(counts)
+        .withColumns({name: F.when(told | (F.col(name) > 0), F.col(name)) for name, told in zeros.items()})
     )
+
+
+def _seconds(rows: Column) -> Column:
+    """Return the sum of the seconds of these rows; 0 without such rows; null if the seconds of none are known."""
+    return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
 
 
 def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
