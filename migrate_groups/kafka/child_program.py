@@ -45,9 +45,9 @@ def serve(*functions: Callable[..., Any]) -> None:
 
 
 def _take(questions: queue.SimpleQueue[bytes]) -> None:
-    """Queue the lines of stdin. When stdin is closed, end this process at once.
+    """Put the lines of stdin into a queue. When stdin is closed, end this process at once.
 
-    The parent may be killed while a request waits for a broker. Then this process must not wait with its secrets in
+    The parent may be killed while a request waits for a broker. Without this, the process would keep its secrets in
     memory until the request's time-out.
     """
     for line in sys.stdin.buffer:
