@@ -47,7 +47,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints.
+    """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records.
 
     Both are closed after the block.
     """

@@ -81,7 +81,7 @@ _HARMLESS = frozenset(
         *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
     )
 )
-# Lines of a PEM key whose line ends are not escaped are taken for keys, as in Java, so no other form of key is shown.
+# Only keys of this form are shown. If line ends of a PEM key are not escaped, its lines are read as keys, as in Java.
 _SHOWN = re.compile(r"[a-z][a-z0-9._-]{0,99}|[A-Za-z.]{1,40} in sasl\.jaas\.config")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _MOST_BYTES = 1_000_000
@@ -187,7 +187,10 @@ class Given:
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys of the given client properties that nothing has read yet, sorted; in no form a secret."""
+        """Return the keys that are marked as not used, sorted, in the spelling that the file has.
+
+        A key that may contain a secret is replaced by a text.
+        """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 
 
