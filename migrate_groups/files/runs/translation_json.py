@@ -1,0 +1,84 @@
+"""The translation of offsets between two clusters as JSON: one line for a partition in the file of a plan or receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from migrate_groups.files.runs.change_json import Int32, Int64, Name, Topic
+from migrate_groups.files.strict_json import Strict
+from migrate_groups.mirrors.place import Counts, Place, Status
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.translation import Translated, Translation
+
+
+class SourceJson(Strict, frozen=True):
+    """The source group on another cluster; null in its place: the source group is on the same cluster."""
+
+    cluster_id: str
+    group: Name
+
+
+class TranslatedJson(Strict, frozen=True):
+    """An offset on the source cluster, and its place in the mirror's copy of the partition.
+
+    topic: the copy on the target cluster; null: there is none. place: where the group starts in the copy, or the lowest
+    of several places; null: there is none. reread: how many records the group reads again at most from there. copies:
+    records that the mirror has written more than once. aborted: records of aborted transactions that it has delivered
+    as committed ones. reason: why the status is not ``exact``; otherwise empty.
+    """
+
+    source_topic: Topic
+    partition: Int32
+    source_offset: Int64
+    topic: Topic | None
+    status: Status
+    place: Int64 | None
+    reread: Int64
+    copies: Int64
+    aborted: Int64
+    reason: str
+
+
+def source(translation: Translation | None) -> SourceJson | None:
+    """Return the source group of a translation."""
+    return None if translation is None else SourceJson(translation.cluster_id, translation.group)
+
+
+def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
+    """Return the partitions of a translation; none if there is no translation."""
+    return tuple(map(_line, translation.partitions)) if translation else ()
+
+
+def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
+    """Return the translation in a file; None if the source group is on the same cluster."""
+    if of is None:
+        return None
+    return Translation(cluster_id=of.cluster_id, group=of.group, partitions=tuple(map(_value, found)))
+
+
+def _line(each: Translated) -> TranslatedJson:
+    place = each.place
+    return TranslatedJson(
+        source_topic=each.source.topic,
+        partition=each.source.partition,
+        source_offset=each.offset,
+        topic=each.target.topic if each.target else None,
+        status=place.status,
+        place=place.offset,
+        reread=place.reread,
+        copies=place.counts.copies,
+        aborted=place.counts.aborted,
+        reason=place.reason,
+    )
+
+
+def _value(found: TranslatedJson) -> Translated:
+    counts = Counts(copies=found.copies, aborted=found.aborted)
+    return Translated(
+        source=TopicPartition(found.source_topic, found.partition),
+        offset=found.source_offset,
+        target=TopicPartition(found.topic, found.partition) if found.topic else None,
+        place=Place(
+            status=found.status, offset=found.place, reread=found.reread, counts=counts, reason=found.reason
+        ),
+    )
