@@ -40,9 +40,7 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
         )
 
 
-def is_over(
-    reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: GroupReader | None = None
-) -> bool:
+def is_over(reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: GroupReader | None = None) -> bool:
     """Return whether the run has handed over and a target group has started since. If so, tell the user.
 
     file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster. Raises
@@ -115,7 +113,9 @@ def write_plan(
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         execution = write(clients.writer, second, execution, record, clients.elsewhere)
     if execution.is_whole:
-        events.read_back(verb, {source for lane in file.receipt.lanes.values() for source in lane.sources})
+        elsewhere = execution.translation
+        of_lanes = {source for lane in file.receipt.lanes.values() for source in lane.sources}
+        events.read_back(verb, {elsewhere.group} if elsewhere else of_lanes)
     return execution
 
 

@@ -166,6 +166,13 @@ class Execution:
             if entry.change.source_group in (None, source)
         )
 
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics of the execution, as they are named on the source group's cluster."""
+        if self.translation:
+            return self.translation.source_topics
+        return frozenset(entry.change.topic for entry in self.entries)
+
     def updated(self, entries: Iterable[Entry]) -> Execution:
         """Return the execution with these entries in place of its entries for the same group, topic and partition."""
         new = {entry.change.order: entry for entry in entries}

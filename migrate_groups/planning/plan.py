@@ -180,6 +180,11 @@ class Plan:
         """The worst verdict of all checks; ``pass`` if there are no checks."""
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
 
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics that are handed over, as they are named on the source group's cluster."""
+        return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)
+
     def to_write(self) -> tuple[Change, ...]:
         """Return the changes that alter or delete a committed offset; all others are ``unchanged``."""
         return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)

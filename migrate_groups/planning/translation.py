@@ -51,6 +51,15 @@ class Translation:
         """The name of each topic on the source cluster, and that of its copy on the target cluster; sorted."""
         return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
 
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics on the source cluster."""
+        return frozenset(each.source.topic for each in self.partitions)
+
+    def offset_of(self, partition: TopicPartition) -> int | None:
+        """Return the offset of a partition on the source cluster; None if the partition was not translated."""
+        return next((each.offset for each in self.partitions if each.source == partition), None)
+
     def with_status(self, *statuses: Status) -> Iterator[Translated]:
         """Yield the partitions whose place has one of these statuses."""
         return (each for each in self.partitions if each.place.status in statuses)

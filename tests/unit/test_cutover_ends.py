@@ -38,7 +38,7 @@ def migrate(made: InMemoryCluster, options: WriteOptions, *events) -> Prepared:
     """Cut over while ``events`` happen, one each time the group is read; the last one makes the member leave."""
     left = [*events, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
-    shown = prepare(made, SPEC, options, clock)
+    shown = prepare(OneCluster(made), SPEC, options, clock)
     return cut_over(made, shown, clock)
 
 

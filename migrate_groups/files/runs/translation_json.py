@@ -78,7 +78,5 @@ def _value(found: TranslatedJson) -> Translated:
         source=TopicPartition(found.source_topic, found.partition),
         offset=found.source_offset,
         target=TopicPartition(found.topic, found.partition) if found.topic else None,
-        place=Place(
-            status=found.status, offset=found.place, reread=found.reread, counts=counts, reason=found.reason
-        ),
+        place=Place(status=found.status, offset=found.place, reread=found.reread, counts=counts, reason=found.reason),
     )

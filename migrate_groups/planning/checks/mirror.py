@@ -67,7 +67,9 @@ def partitions(
         for topic, copy in translation.topics
         if topic in here and copy in there and len(there[copy].partitions) > len(here[topic].partitions)
     ]
-    complaint = "in the others auto.offset.reset decides where a group starts: mirror into the same number of partitions"
+    complaint = (
+        "in the others auto.offset.reset decides where a group starts: mirror into the same number of partitions"
+    )
     return Check.of("partitions", more, complaint, "every copy has as many partitions as its topic")
 
 
