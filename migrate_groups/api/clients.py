@@ -12,8 +12,7 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.compare import Side
-from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader, Side
 from migrate_groups.migration.reading.similar import similar_groups_named
 
 

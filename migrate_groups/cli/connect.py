@@ -17,8 +17,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.migration.compare import Side
-    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader, Side
 
 # What to do about a property that is not used here, where its name alone does not tell.
 _INSTEAD = {

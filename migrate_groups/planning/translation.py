@@ -15,13 +15,14 @@ class Translated:
 
     source: the partition on the source cluster. offset: where the group starts there. target: the copy; None: the
     target cluster has none. place: where the group starts in the copy, with the status that says how well that is
-    known.
+    known. mirrored_to: the end of the copy when it was read; None: it was not read.
     """
 
     source: TopicPartition
     offset: int
     target: TopicPartition | None
     place: Place
+    mirrored_to: int | None = None
 
     def start(self, most_reread: int) -> int | None:
         """Return the offset in the copy that may be written: that of an exact place, or of one that was accepted.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.migration.compare import Compared, Comparison
+from migrate_groups.migration.across.compare import Compared, Comparison
 from migrate_groups.mirrors.place import Status
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.tables import Table, cell
@@ -68,11 +68,11 @@ def document(found: Comparison) -> CompareDocument:
         target_cluster=found.target_cluster,
         partitions=[
             ComparedPartition(
-                group=each.at.group,
+                group=each.group,
                 topic=each.at.source.topic,
                 partition=each.at.source.partition,
                 committed_offset=each.at.committed,
-                target_topic=None if each.at.target is None else each.at.target.topic,
+                target_topic=None if each.at.copy is None else each.at.copy.topic,
                 place=each.place.offset,
                 reread_at_most=each.place.reread,
                 target_committed_offset=each.at.there,
@@ -90,7 +90,7 @@ def document(found: Comparison) -> CompareDocument:
 
 def terminal(found: Comparison) -> RenderableType:
     """Return a line for each partition, those that need attention first, their reasons, and totals."""
-    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.at.group, each.at.source))
+    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)
     for each in shown[:_MOST_ROWS]:
         table.add_row(*_cells(each))
@@ -108,11 +108,11 @@ def _cells(each: Compared) -> list[str | Text]:
     place = each.place
     numbers = (place.offset, each.at.there, place.counts.again, place.counts.skipped, place.counts.copies)
     return [
-        cell(each.at.group),
+        cell(each.group),
         each.at.source.topic,
         str(each.at.source.partition),
         "-" if each.at.committed is None else str(each.at.committed),
-        each.at.target.topic if each.at.target else "-",
+        each.at.copy.topic if each.at.copy else "-",
         *("-" if number is None else str(number) for number in numbers),
         Text(place.status, style=_STYLES.get(place.status, "red")),
     ]

@@ -10,7 +10,6 @@ from msgspec import structs
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.hand_over.cut_over import prepare
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -33,7 +32,7 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
-from tests.support.planning import cut_over
+from tests.support.planning import cut_over, prepare
 
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
 
@@ -72,7 +71,7 @@ def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Ex
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(events)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
-    shown = prepare(OneCluster(made), wanted, options, clock, receipt)
+    shown = prepare(made, wanted, options, clock, receipt)
     final = cut_over(made, shown, clock)
     return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
 
@@ -87,7 +86,7 @@ def test_the_plan_of_a_migration_equals_snapshot_and_split():
     made = cluster()
     for wanted in (spec(), spec("cat")):
         parts, _ = split(take_snapshot(made, ["big"], FakeClock()), wanted)
-        assert [*prepare(OneCluster(made), wanted, LEAVE, FakeClock()).rows()] == [*parts.rows()]
+        assert [*prepare(made, wanted, LEAVE, FakeClock()).rows()] == [*parts.rows()]
 
 
 END = WriteOptions(uncommitted="latest", settle=0)
@@ -248,7 +247,7 @@ def test_a_run_that_ended_is_not_resumed():
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 9)
     made.commit("big", INV, 10)
-    plan = make_plan(made, SnapshotTable.of_rows(prepare(OneCluster(made), spec(), options, FakeClock()).rows()), options)
+    plan = make_plan(made, SnapshotTable.of_rows(prepare(made, spec(), options, FakeClock()).rows()), options)
     assert Receipt((first,)).moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
     assert [
@@ -297,7 +296,7 @@ def test_partitions_added_after_a_kill_start_at_the_log_start():
     added = TopicPartition("inv", 2)
     assert committed_offset(made, "bill", added) == 0
     assert (
-        resumed_differently(Receipt((first,)), prepare(OneCluster(made), spec(), refuse, FakeClock(), Receipt((again,))).plan) == []
+        resumed_differently(Receipt((first,)), prepare(made, spec(), refuse, FakeClock(), Receipt((again,))).plan) == []
     )
     assert again.failed == ()
 
@@ -308,7 +307,7 @@ def test_another_topic_or_option_is_another_migration():
     first = migrate(made, spec("cat"), LEAVE)
 
     def differences(*stay: str, options: WriteOptions = LEAVE) -> list[str]:
-        return resumed_differently(Receipt((first,)), prepare(OneCluster(made), spec(*stay), options, FakeClock()).plan)
+        return resumed_differently(Receipt((first,)), prepare(made, spec(*stay), options, FakeClock()).plan)
 
     assert differences("cat") == []
     assert differences() == ["topic cat from big to shop is new"]
@@ -327,7 +326,7 @@ def test_an_added_partition_with_a_source_commit_is_the_same_migration():
     (moved,) = look_at_watched(made, second).moved
     assert "inv-2 0 → 3 (3 records)" in moved
     assert delete_source_offsets(made, Receipt((second,))).verdict is Verdict.REFUSE
-    shown = prepare(OneCluster(made), spec(), WriteOptions(settle=0), FakeClock(), Receipt((second,))).plan
+    shown = prepare(made, spec(), WriteOptions(settle=0), FakeClock(), Receipt((second,))).plan
     assert resumed_differently(Receipt((second,)), shown) == []
     migrate(made, spec(), WriteOptions(settle=0), earlier=second)
     assert committed_offset(made, "bill", added) == 3
@@ -391,7 +390,7 @@ def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
     assert again.failed == ()
     assert committed_offset(made, "bill", INV) == 5
     assert (
-        resumed_differently(Receipt((first,)), prepare(OneCluster(made), spec(), options, FakeClock(), Receipt((first,))).plan)
+        resumed_differently(Receipt((first,)), prepare(made, spec(), options, FakeClock(), Receipt((first,))).plan)
         == []
     )
 
@@ -427,7 +426,7 @@ def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
     made = fully_committed()
 
     def check():
-        return prepare(OneCluster(made), spec(), LEAVE, FakeClock(), hold=True).plan.checks[-1]
+        return prepare(made, spec(), LEAVE, FakeClock(), hold=True).plan.checks[-1]
 
     assert (check().name, check().verdict) == ("hold", Verdict.WARN)
     made.join("big", member("a", INV))
@@ -582,7 +581,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.commit("big", FRESH, 1)
     made.join("big", member("old", INV, CAT))
     clock = FakeClock()
-    shown = prepare(OneCluster(made), spec(), LEAVE, clock)
+    shown = prepare(made, spec(), LEAVE, clock)
     made.asked.clear()
 
     def leave(reasons, looks, seconds) -> None:

@@ -16,7 +16,7 @@ from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.compare import Comparison
+    from migrate_groups.migration.across.compare import Comparison
 
 
 def compare(
@@ -98,7 +98,7 @@ def compare(
 
     names = TopicNames(tuple(Rename(each) for each in rename_topic or []))
     with connection.open_side() as here, target.open_side() as there:
-        from migrate_groups.migration.compare import compare as compared
+        from migrate_groups.migration.across.compare import compare as compared
         from migrate_groups.show import comparison
 
         found = compared(here, there, wanted, names, SystemClock(), max_records)

@@ -29,8 +29,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 
     number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of the
     plan that was written, without and with the offsets. topic_ids: topic ids by topic name, as far as brokers return
-    them. source: the source group of a hand-over, if it is on another cluster. moved: messages about groups that still consumed partitions which they must no longer consume. remarks: other
-    messages.
+    them. source: the source group of a hand-over, if it is on another cluster. moved: messages about groups that still
+    consumed partitions which they must no longer consume. remarks: other messages.
     """
 
     number: Int32
@@ -90,7 +90,7 @@ def to_bytes(receipt: Receipt) -> bytes:
                 _entry(entry, execution.number) for execution in receipt.executions for entry in execution.entries
             ),
             translations=tuple(
-                TranslationJson(*msgspec.structs.astuple(line), execution.number)
+                TranslationJson(**msgspec.structs.asdict(line), execution=execution.number)
                 for execution in receipt.executions
                 for line in translation_json.lines(execution.translation)
             ),
@@ -113,12 +113,13 @@ def read(data: bytes, name: str) -> Receipt:
     """
     document = strict_json.decode(data, name, ReceiptJson, SCHEMA, SCHEMA_VERSION)
     numbers = [execution.number for execution in document.executions]
-    of_entries = [each.execution for each in (*document.entries, *document.translations)]
-    if numbers != [*range(1, len(numbers) + 1)] or not {*of_entries} <= {*numbers}:
+    of_entries = [each.execution for each in document.entries]
+    of_all = {*of_entries, *(each.execution for each in document.translations)}
+    if numbers != [*range(1, len(numbers) + 1)] or not of_all <= {*numbers}:
         raise InvalidInput(
             f"{name} was edited after it was written: its executions are not numbered 1 to N; restore the original file"
         )
-    if any(later < earlier for earlier, later in pairwise(entry.execution for entry in document.entries)):
+    if any(later < earlier for earlier, later in pairwise(of_entries)):
         raise InvalidInput(
             f"{name} was edited after it was written: its entries are not in order; restore the original file"
         )

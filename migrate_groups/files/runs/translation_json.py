@@ -1,14 +1,19 @@
-"""The translation of offsets between two clusters as JSON: one line for a partition in the file of a plan or receipt."""
+"""The translation of offsets between two clusters as JSON: a line for each partition in a plan or a receipt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
 
 from migrate_groups.files.runs.change_json import Int32, Int64, Name, Topic
 from migrate_groups.files.strict_json import Strict
-from migrate_groups.mirrors.place import Counts, Place, Status
+from migrate_groups.mirrors.place import Counts, Method, Place, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import Translated, Translation
+
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
 
 class SourceJson(Strict, frozen=True):
@@ -22,9 +27,13 @@ class TranslatedJson(Strict, frozen=True):
     """An offset on the source cluster, and its place in the mirror's copy of the partition.
 
     topic: the copy on the target cluster; null: there is none. place: where the group starts in the copy, or the lowest
-    of several places; null: there is none. reread: how many records the group reads again at most from there. copies:
-    records that the mirror has written more than once. aborted: records of aborted transactions that it has delivered
-    as committed ones. reason: why the status is not ``exact``; otherwise empty.
+    of several places; null: there is none. method: how it was looked for. before, after: the fingerprints, as 32
+    hexadecimal digits, of the source's last record before the offset and of its first one at or after it; null: there
+    is none, or it was not read. mirrored_to: the end of the copy when it was read; null: it was not read.
+
+    reread: how many records the group reads again at most from the place. copies: records that the mirror has written
+    more than once. aborted: records of aborted transactions that it has delivered as committed ones. reason: why the
+    status is not ``exact``; otherwise empty.
     """
 
     source_topic: Topic
@@ -33,6 +42,10 @@ class TranslatedJson(Strict, frozen=True):
     topic: Topic | None
     status: Status
     place: Int64 | None
+    method: Method
+    before: Fingerprint | None
+    after: Fingerprint | None
+    mirrored_to: Int64 | None
     reread: Int64
     copies: Int64
     aborted: Int64
@@ -65,6 +78,10 @@ def _line(each: Translated) -> TranslatedJson:
         topic=each.target.topic if each.target else None,
         status=place.status,
         place=place.offset,
+        method=place.method,
+        before=place.before.hex() if place.before else None,
+        after=place.after.hex() if place.after else None,
+        mirrored_to=each.mirrored_to,
         reread=place.reread,
         copies=place.counts.copies,
         aborted=place.counts.aborted,
@@ -78,5 +95,15 @@ def _value(found: TranslatedJson) -> Translated:
         source=TopicPartition(found.source_topic, found.partition),
         offset=found.source_offset,
         target=TopicPartition(found.topic, found.partition) if found.topic else None,
-        place=Place(status=found.status, offset=found.place, reread=found.reread, counts=counts, reason=found.reason),
+        place=Place(
+            status=found.status,
+            offset=found.place,
+            reread=found.reread,
+            counts=counts,
+            reason=found.reason,
+            method=found.method,
+            before=bytes.fromhex(found.before) if found.before else None,
+            after=bytes.fromhex(found.after) if found.after else None,
+        ),
+        mirrored_to=found.mirrored_to,
     )

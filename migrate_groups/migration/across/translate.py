@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from migrate_groups.migration.across.places import MirroredPartition, copies, find_places
-
 from migrate_groups.errors import UsageError
+from migrate_groups.migration.across.places import MirroredPartition, copies, find_places
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
@@ -47,7 +46,13 @@ def translate(mirror: Mirror, group: str, offsets: Mapping[TopicPartition, int])
         cluster_id=mirror.source.groups.cluster_id(),
         group=group,
         partitions=tuple(
-            Translated(source=partition, offset=offsets[partition], target=each.copy, place=found[each].place)
+            Translated(
+                source=partition,
+                offset=offsets[partition],
+                target=each.copy,
+                place=found[each].place,
+                mirrored_to=found[each].mirrored_to,
+            )
             for partition, each in sorted(wanted.items())
         ),
     )

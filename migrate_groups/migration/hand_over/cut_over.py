@@ -283,7 +283,8 @@ class CutOver:
 
 
 def _behind(late: Sequence[Translated]) -> str:
-    return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {some([str(each.source) for each in late])}"
+    names = some([str(each.source) for each in late])
+    return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {names}"
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:

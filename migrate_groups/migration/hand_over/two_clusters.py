@@ -105,9 +105,11 @@ class TwoClusters:
         found = {}
         for each in translation.partitions:
             start = each.start(options.accept_reread)
+            if each.target is None or each.target.topic not in topics:
+                continue
             if start is None and each.target in ends:
                 start = ends[each.target].end
-            if start is not None and each.target is not None and each.target.topic in topics:
+            if start is not None:
                 found[each.source] = each.target, start
         return [
             Wanted(
