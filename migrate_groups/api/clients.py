@@ -46,10 +46,18 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints.
+
+    Both are closed after the block. A `GroupNotFound` is raised again as by `open_reader`.
+    """
     _quiet_clients()
-    with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
-        yield Side(reader, KafkaRecords(config))
+    with (
+        closing(KafkaRecords(config)) as records,
+        closing(KafkaPythonReader(config)) as reader,
+        similar_groups_named(reader),
+    ):
+        records.start()
+        yield Side(reader, records)
 
 
 @contextmanager

@@ -21,6 +21,9 @@ class Child:
     asked: list[str]
     ended: list[Child]
 
+    def __init__(self, program):
+        pass
+
     def answer(self, question, timeout):
         self.asked.append(msgspec.json.decode(question)["verb"])
         return self.script.pop(0)
@@ -33,7 +36,7 @@ class Child:
 def children(monkeypatch):
     """The class of the children, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
-    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(second_client, "Child", Child)
     return Child
 
 
