@@ -52,11 +52,8 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 def _other_source(before: Translation | None, after: Translation | None) -> list[str]:
     """Return how the source group's cluster, its name, or the names of its topics on both clusters differ."""
     if before is None or after is None:
-        return (
-            []
-            if before is after
-            else ["the old group was on the same cluster" if after else "the old group was on another cluster"]
-        )
+        was = "this cluster" if before is None else f"cluster {before.cluster_id}"
+        return [] if before is after else [f"the old group was on {was}"]
     was, now = (f"{each.group} on cluster {each.cluster_id}" for each in (before, after))
     differences = [f"the old group was {was}, is {now}"] if was != now else []
     copies = {*before.topics} ^ {*after.topics}

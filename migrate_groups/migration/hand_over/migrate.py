@@ -62,15 +62,7 @@ class MigrateRequest:
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on.
-
-        Also raise it for ``hold`` with a source group on another cluster, because nothing is written there; and
-        `InvalidInput` if a target group is the source group.
-        """
-        if self.mirror is None:
-            self.file.spec.check_other_groups()
-        elif self.hold:
-            raise UsageError("--hold joins the old group, and nothing is written to its cluster: drop --hold")
+        """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -148,7 +140,17 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
-    return OneCluster(target) if wanted.mirror is None else TwoClusters(target, wanted.mirror)
+    """Return the cluster or the two clusters of a cut-over.
+
+    Raises `InvalidInput` if a target group is the source group, on one cluster; `UsageError` for ``hold`` on two,
+    because nothing is written to the source group's cluster.
+    """
+    if wanted.mirror is None:
+        wanted.file.spec.check_other_groups()
+        return OneCluster(target)
+    if wanted.hold:
+        raise UsageError("--hold joins the old group, but nothing is written to its cluster: drop --hold")
+    return TwoClusters(target, wanted.mirror)
 
 
 def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:

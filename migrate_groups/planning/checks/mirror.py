@@ -31,7 +31,9 @@ def places(translation: Translation, options: WriteOptions) -> Check:
     if refused:
         return Check.refused(PLACES, f"{tally}: {_named(refused)}; {_advice(refused)}")
     if late:
-        return Check.pending(PLACES, f"{tally}: {_named(late)}; the write waits for the mirror")
+        return Check.pending(
+            PLACES, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
+        )
     if accepted:
         most = sum(each.place.reread for each in accepted)
         reason = f"{tally}: {_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)"
