@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -35,6 +37,11 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     again, and would skip, from that offset; null if this is not known. copies: how many records the mirror has written
     more than once. aborted: how many records of aborted transactions at or after the place the mirror has delivered.
     reason: why the status is not "exact"; otherwise empty.
+
+    method: how the place was found: "walk", or "neighbours" in a compacted topic; empty if no records were compared.
+    mirrored_to: the target's last stable offset when it was read; null if it was not read. fingerprint_before,
+    fingerprint_after: of the source's last record before the committed offset and its first one from there on; null if
+    there is none. A fingerprint is 16 bytes as hexadecimal digits.
     """
 
     group: str
@@ -51,6 +58,10 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     aborted: int
     status: str
     reason: str
+    method: str
+    mirrored_to: int | None
+    fingerprint_before: str | None
+    fingerprint_after: str | None
 
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
@@ -82,10 +93,38 @@ def document(found: Comparison) -> CompareDocument:
                 aborted=each.place.counts.aborted,
                 status=each.place.status,
                 reason=each.place.reason,
+                method=each.place.method,
+                mirrored_to=each.found.mirrored_to,
+                fingerprint_before=_hex(each.place.before),
+                fingerprint_after=_hex(each.place.after),
             )
             for each in found.partitions
         ],
     )
+
+
+def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
+    """Return the table of a comparison: a row for each partition, with the fields of the JSON document."""
+    shown = document(found)
+    about = {
+        "source_cluster": shown.source_cluster,
+        "target_cluster": shown.target_cluster,
+        "taken_at": found.taken_at,
+    }
+    return [about | msgspec.structs.asdict(each) for each in shown.partitions]
+
+
+def conclusion(found: Comparison) -> str:
+    """Return the overall verdict of a comparison as a sentence without a full stop."""
+    if found.off:
+        return f"{counted(found.off, 'partition')} would be read again or skipped in part on the target"
+    if found.untold:
+        return f"the place of {counted(found.untold, 'partition')} on the target is not known"
+    return "every partition continues on the target where it stopped on the source"
+
+
+def _hex(print_: bytes | None) -> str | None:
+    return None if print_ is None else print_.hex()
 
 
 def terminal(found: Comparison) -> RenderableType:

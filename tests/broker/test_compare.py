@@ -106,8 +106,9 @@ def test_copies_after_a_restart_of_the_mirror(two):
     two.commit(30)
     two.mirror(0, 45)
     two.mirror(10)
-    found = two.compare("-o", "there.csv", code=6)
-    assert (found["status"], found["copies"]) == ("exact", 35)
+    found = two.compare("-o", "there.csv", "--report", "told", code=6)
+    assert (found["status"], found["copies"], found["method"], found["mirrored_to"]) == ("exact", 35, "walk", 85)
+    assert sorted(path.name for path in (two.cli.folder / "told").iterdir()) == ["places.parquet", "report.html"]
     rest = records(two.target.bootstrap_servers, two.topic, 0)[found["place"] :]
     assert [each.value() for each in rest] == [str(number % 9).encode() for number in range(30, 50)]
     two.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = two.target.bootstrap_servers

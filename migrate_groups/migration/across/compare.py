@@ -54,6 +54,16 @@ class Comparison:
     partitions: Sequence[Compared]
     topic_ids: Mapping[str, str | None]
 
+    @property
+    def off(self) -> int:
+        """The number of partitions whose place is known, and where the group would not start on the target."""
+        return sum(each.is_off for each in self.partitions)
+
+    @property
+    def untold(self) -> int:
+        """The number of partitions whose place is not known exactly."""
+        return sum(not each.is_told for each in self.partitions)
+
     def rows(self, most_reread: int) -> SnapshotTable:
         """Return the places on the target as a snapshot, whose rows have no source group.
 
