@@ -28,7 +28,8 @@ from migrate_groups.migration.hand_over.apply import ApplyRequest
 from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading import take
-from migrate_groups.migration.reading.groups import GroupStatus, describe, list_groups, with_time_lags
+from migrate_groups.migration.reading.groups import describe, list_groups
+from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.ways_back import go_back

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.landing import Landed, land_log, new_folder, save_log_ends
+from migrate_groups.cli.console import show_as, talk
+from migrate_groups.cli.landing import Landed, lag_over_time, land_log, new_folder
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import Undetermined, UsageError
 
@@ -72,32 +71,20 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
         _write(
             asked.out / "advice.html", page(costs, judged, lag, {name: _drawn(of) for name, of in suggested.items()})
         )
-    if asked.output_format == "json":
-        print_document(views.document(costs, judged))
-    else:
-        show(views.terminal(judged))
+    show_as(asked.output_format, lambda: views.document(costs, judged), lambda: views.terminal(judged))
     talk(f"tables, advice.md and advice.html written to {asked.out}")
 
 
 def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]) -> tuple[Moment, ...]:
     """Return the lag of these groups over time, as ``history`` does, at about 48 moments; none without commits."""
-    from migrate_groups.spark.offsets_topic.history_job import run_history
-
     if not worst:
         return ()
     groups = [each.group for each in worst]
     since = min(row.since for each in worst for row in each.applications)
     every = max((landed.taken_at - since) / _MOMENTS, timedelta(seconds=1))
     with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch, suppress(Undetermined):
-
-        def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
-            path = Path(scratch) / "log_ends.parquet"
-            save_log_ends(reader, partitions, moments, landed, path)
-            return str(path)
-
         out = Path(scratch) / "history.parquet"
-        found = run_history(spark, landed.files, log_ends, groups=groups, every=every, now=landed.taken_at, out=out)
-        return found.timeline
+        return lag_over_time(spark, reader, landed, groups=groups, every=every, out=out).timeline
     return ()
 
 
@@ -141,10 +128,7 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
             )
         found = compare(before, after, split, delay)
         _write(asked.out / "after.html", views.page(found))
-    if asked.output_format == "json":
-        print_document(views.document(found))
-    else:
-        show(views.terminal(found))
+    show_as(asked.output_format, lambda: views.document(found), lambda: views.terminal(found))
     talk(f"tables and after.html written to {asked.out}")
 
 

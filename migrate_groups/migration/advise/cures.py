@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate_groups.migration.reading.groups import GroupStatus
+from migrate_groups.migration.reading.status import GroupStatus
 
 _EAGER = ("range", "roundrobin", "sticky")
 """Assignors of Kafka's clients with which every member gives up all its partitions in each rebalance."""

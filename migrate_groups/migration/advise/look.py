@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from migrate_groups.clock import Clock
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.groups import GroupStatus, list_groups
+from migrate_groups.migration.reading.groups import list_groups
+from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.planning.applications import Application, applications, joining
 from migrate_groups.planning.checks.kind import is_streams, other_kind
