@@ -26,27 +26,26 @@ class SourceJson(Strict, frozen=True):
 class TranslatedJson(Strict, frozen=True):
     """An offset on the source cluster, and its place in the mirror's copy of the partition.
 
-    topic: the copy on the target cluster; null: there is none. place: where the group starts in the copy, or the lowest
-    of several places; null: there is none. method: how it was looked for. before, after: the fingerprints, as 32
-    hexadecimal digits, of the source's last record before the offset and of its first one at or after it; null: there
-    is none, or it was not read. mirrored_to: the end of the copy when it was read; null: it was not read.
-
-    reread: how many records the group reads again at most from the place. copies: records that the mirror has written
-    more than once. aborted: records of aborted transactions that it has delivered as committed ones. reason: why the
-    status is not ``exact``; otherwise empty.
+    topic, source_offset: on the source cluster. target_topic: the copy on the target cluster; null: there is none.
+    place: where the group starts in the copy, or the lowest of several places; null: there is none. reread_at_most: how
+    many records the group reads again at most from there. method: how the place was looked for. fingerprint_before,
+    fingerprint_after: those of the source's last record before the offset and of its first one at or after it, as 32
+    hexadecimal digits; null: there is none, or it was not read. mirrored_to: the end of the copy when it was read;
+    null: it was not read. copies: records that the mirror has written more than once. aborted: records of aborted
+    transactions that it has delivered as committed ones. reason: why the status is not ``exact``; otherwise empty.
     """
 
-    source_topic: Topic
+    topic: Topic
     partition: Int32
     source_offset: Int64
-    topic: Topic | None
+    target_topic: Topic | None
     status: Status
     place: Int64 | None
+    reread_at_most: Int64
     method: Method
-    before: Fingerprint | None
-    after: Fingerprint | None
+    fingerprint_before: Fingerprint | None
+    fingerprint_after: Fingerprint | None
     mirrored_to: Int64 | None
-    reread: Int64
     copies: Int64
     aborted: Int64
     reason: str
@@ -72,17 +71,17 @@ def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation
 def _line(each: Translated) -> TranslatedJson:
     place = each.place
     return TranslatedJson(
-        source_topic=each.source.topic,
+        topic=each.source.topic,
         partition=each.source.partition,
         source_offset=each.offset,
-        topic=each.target.topic if each.target else None,
+        target_topic=each.target.topic if each.target else None,
         status=place.status,
         place=place.offset,
+        reread_at_most=place.reread,
         method=place.method,
-        before=place.before.hex() if place.before else None,
-        after=place.after.hex() if place.after else None,
+        fingerprint_before=place.before.hex() if place.before else None,
+        fingerprint_after=place.after.hex() if place.after else None,
         mirrored_to=each.mirrored_to,
-        reread=place.reread,
         copies=place.counts.copies,
         aborted=place.counts.aborted,
         reason=place.reason,
@@ -90,20 +89,19 @@ def _line(each: Translated) -> TranslatedJson:
 
 
 def _value(found: TranslatedJson) -> Translated:
-    counts = Counts(copies=found.copies, aborted=found.aborted)
     return Translated(
-        source=TopicPartition(found.source_topic, found.partition),
+        source=TopicPartition(found.topic, found.partition),
         offset=found.source_offset,
-        target=TopicPartition(found.topic, found.partition) if found.topic else None,
+        target=TopicPartition(found.target_topic, found.partition) if found.target_topic else None,
         place=Place(
             status=found.status,
             offset=found.place,
-            reread=found.reread,
-            counts=counts,
+            reread=found.reread_at_most,
+            counts=Counts(copies=found.copies, aborted=found.aborted),
             reason=found.reason,
             method=found.method,
-            before=bytes.fromhex(found.before) if found.before else None,
-            after=bytes.fromhex(found.after) if found.after else None,
+            before=bytes.fromhex(found.fingerprint_before) if found.fingerprint_before else None,
+            after=bytes.fromhex(found.fingerprint_after) if found.fingerprint_after else None,
         ),
         mirrored_to=found.mirrored_to,
     )
