@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.jars import KafkaJars, user_cache
 from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from tests.support import cluster_move
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli
 from tests.support.mirror import records, write
@@ -38,7 +41,7 @@ class Move:
         self.target.create_topic(PARTITIONS, topic=self.topic)
         for partition in range(PARTITIONS):
             self.source.produce_in_order(
-                self.topic, partition, [(f"{partition}:{number % 20}", NOW + number // 5) for number in range(60)]
+                self.topic, partition, [(f"{partition}:{number % 20}", NOW + number // 5) for number in range(30)]
             )
         self.spec(self.group)
 
@@ -90,23 +93,23 @@ def move(world, target_servers, cli) -> Iterator[Move]:
 
 def test_a_group_keeps_its_name_on_the_other_cluster(move):
     """The target group reads exactly the rest, although the mirror delivered some records twice; the source stays."""
-    move.commit(10, 35, 60)
-    move.mirror(0, 40)
-    move.mirror(20)
+    move.commit(5, 18, 30)
+    move.mirror(0, 20)
+    move.mirror(10)
     done = move.migrate()
     assert done.stderr.count("START THE NEW GROUPS NOW") == 1
-    assert move.there() == {0: 10, 1: 55, 2: 80}
-    left = move.rest(of_source=True, offsets={0: 10, 1: 35, 2: 60})
-    assert move.rest(of_source=False, offsets={1: 55, 2: 80}) == {each: left[each] for each in (1, 2)}
-    assert sorted(move.source.committed(move.group).values()) == [10, 35, 60]
+    assert move.there() == {0: 5, 1: 28, 2: 40}
+    left = move.rest(of_source=True, offsets={0: 5, 1: 18, 2: 30})
+    assert move.rest(of_source=False, offsets={1: 28, 2: 40}) == {each: left[each] for each in (1, 2)}
+    assert sorted(move.source.committed(move.group).values()) == [5, 18, 30]
     receipt = json.loads((move.cli.folder / "move.toml.run" / "receipt.json").read_text())
     (execution,) = receipt["executions"]
     assert execution["source"]["group"] == move.group
     assert execution["source"]["cluster_id"] != execution["cluster_id"]
     assert [(each["source_offset"], each["place"], each["status"]) for each in receipt["translations"]] == [
-        (10, 10, "exact"),
-        (35, 55, "exact"),
-        (60, 80, "exact"),
+        (5, 5, "exact"),
+        (18, 28, "exact"),
+        (30, 40, "exact"),
     ]
     assert all(len(each["fingerprint_before"]) == 32 for each in receipt["translations"])
 
@@ -126,8 +129,8 @@ def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
 
 def test_the_write_waits_for_the_mirror(move):
     """While the mirror is behind, the plan is pending; the offset is written once the records are there."""
-    move.commit(10, 20, 60)
-    move.mirror(0, 50)
+    move.commit(10, 20, 30)
+    move.mirror(0, 25)
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
     assert "1 not mirrored yet" in shown
     running = move.cli.start("migrate", "move.toml", "--yes")
@@ -137,16 +140,16 @@ def test_the_write_waits_for_the_mirror(move):
         assert line, "migrate ended"
     assert f"{move.topic}-2" in line
     assert move.there() == {}
-    move.mirror(50)
+    move.mirror(25)
     running.communicate(timeout=60)
     assert running.returncode == 0
-    assert move.there() == {0: 10, 1: 20, 2: 60}
+    assert move.there() == {0: 10, 1: 20, 2: 30}
 
 
 def test_a_mirror_that_stays_behind_is_a_refusal(move):
     """If the wait for the mirror runs out, nothing is written."""
-    move.commit(10, 20, 60)
-    move.mirror(0, 50)
+    move.commit(10, 20, 30)
+    move.mirror(0, 25)
     done = move.migrate("--wait", "1s", code=3)
     assert "places: 2 exact, 1 not mirrored yet" in done.stderr
     assert "nothing was written" in done.stderr
@@ -157,15 +160,15 @@ def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
     """Identical records that were delivered again leave several places; the option says how many may be read again."""
     twice = TopicPartition(move.topic, 0)
     move.source.produce_in_order(move.topic, 0, [("x", NOW + 1000)] * 4 + [("y", NOW + 1001)])
-    move.commit(62, 20, 30)
-    move.mirror(0, 62)
-    move.mirror(61)
+    move.commit(32, 20, 30)
+    move.mirror(0, 32)
+    move.mirror(31)
     line = move.migrate(code=3).stderr
-    assert f"{twice} at 62 is ambiguous" in line
+    assert f"{twice} at 32 is ambiguous" in line
     assert "pass --accept-reread 1" in line
     assert move.there() == {}
     move.migrate("--accept-reread", "1")
-    assert move.there()[0] in (61, 62)
+    assert move.there()[0] in (31, 32)
 
 
 def test_a_source_that_goes_on_is_seen(move):
@@ -239,3 +242,14 @@ def test_ways_back_that_do_not_go_across(move):
     assert "is on another cluster" in move.cli.fails("audit", "move.toml.run", code=7)
     assert move.there() == {0: 10, 1: 20, 2: 30}
     assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
+
+
+@pytest.mark.long
+def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
+    """A consumer stops on one cluster and starts on the other; its ledger has every record once."""
+    topic = move.source.create_topic(4)
+    jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
+    servers = move.source.bootstrap_servers, move.target.bootstrap_servers
+    with mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker:
+        moved = cluster_move.move(move.source, move.target, maker, topic, move.cli, random.Random(1))
+    assert (moved.skipped, moved.again) == (0, 0)
