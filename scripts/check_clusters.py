@@ -3,8 +3,8 @@
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_clusters.py --runs 50 --seed 1``. It starts two
 clusters and a MirrorMaker 2. In each run an application consumes a topic that is produced to all the time,
 MirrorMaker 2 is killed and started again up to two times, and ``migrate`` hands the group over to the other cluster as
-soon as the application stops. A run's seed gives the number of kills and their moments. ``tests/support/cluster_move.py``
-describes a run. Exit 1 if a record was skipped or processed on both clusters.
+soon as the application stops. A run's seed gives the number of kills and their moments.
+``tests/support/cluster_move.py`` describes a run. Exit 1 if a record was skipped or processed on both clusters.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ def main() -> int:
                     cli = Cli(Path(folder), servers[0])
                     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = servers[1]
                     topic = source.create_topic(PARTITIONS)
-                    done.append(move(source, target, maker, topic, cli, random.Random(seed)))
+                    done.append(move(source, target, maker, topic, cli, random.Random(f"move {seed}")))
                 _tell(seed, done[-1])
     skipped, again = sum(each.skipped for each in done), sum(each.again for each in done)
+    seconds = [each.seconds for each in done]
     print(
         f"{len(done)} runs, {sum(each.kills for each in done)} kills, {sum(each.produced for each in done):,} records: "
-        f"{skipped} skipped, {again} processed twice; from stop to start {statistics.median(e.seconds for e in done):.1f} s "
-        f"(most {max(each.seconds for each in done):.1f})"
+        f"{skipped} skipped, {again} processed twice; from stop to start {statistics.median(seconds):.1f} s "
+        f"(most {max(seconds):.1f})"
     )
     return int(bool(skipped or again))
 

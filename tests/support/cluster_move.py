@@ -104,7 +104,7 @@ def move(
     old = _Application(source.bootstrap_servers, group, topic)
     _consume_until(old, lambda: len(old.ledger) > 500)
     _consume_until(old, lambda: copy in target.topics())
-    kills = rng.randint(0, 2)
+    kills = rng.choice([0, 1, 1, 2])
     for _ in range(kills):
         _consume_for(old, rng.uniform(0.2, 4))
         maker.kill()
