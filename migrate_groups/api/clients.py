@@ -48,21 +48,17 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 def open_side(config: ClientConfig) -> Iterator[Side]:
     """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints.
 
-    Both are closed after the block. A `GroupNotFound` is raised again as by `open_reader`.
+    Both are closed after the block.
     """
     _quiet_clients()
-    with (
-        closing(KafkaRecords(config)) as records,
-        closing(KafkaPythonReader(config)) as reader,
-        similar_groups_named(reader),
-    ):
+    with closing(KafkaRecords(config)) as records, closing(KafkaPythonReader(config)) as reader:
         records.start()
         yield Side(reader, records)
 
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_GROUPS = 50
-"""The number of groups that the page describes one by one."""
+"""The largest number of groups that the page describes one by one."""
 _MOMENTS = 48
 
 
 class CostsRequest(NamedTuple):
-    """The request for what sharing costs.
+    """The input of ``advise --log``.
 
-    groups: the consumer groups; empty: all. log: the folder with the copied log. out: the new folder for tables and
-    pages. since: how far back; None: all.
+    groups: the consumer groups; empty: all. log: the folder for the copied log of ``__consumer_offsets``. out: the new
+    folder for tables and pages. since: the length of the time before now from which records are used; None: all
+    records.
     """
 
     groups: list[str]
@@ -46,7 +47,7 @@ class CostsRequest(NamedTuple):
 
 
 def measure(connection: Connection, asked: CostsRequest) -> None:
-    """Copy the log, measure what sharing costs, and write tables and reports."""
+    """Copy the log of ``__consumer_offsets``, measure what sharing groups costs, and write tables and pages."""
     require_spark()
     from migrate_groups.migration.advise.costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions
@@ -76,7 +77,7 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 
 
 def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]) -> tuple[Moment, ...]:
-    """Return the lag of these groups over time, as ``history`` does, at about 48 moments; none without commits."""
+    """Return the lag of these groups over time, at about 48 moments; empty if the log has no commits of them."""
     if not worst:
         return ()
     groups = [each.group for each in worst]
@@ -89,7 +90,7 @@ def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequen
 
 
 def _drawn(of: Suggestion) -> Drawn:
-    """Return a suggestion as the page shows it: the split as the text of a spec."""
+    """Return a suggestion in the form that the page shows."""
     from migrate_groups.files.split_toml import to_toml
     from migrate_groups.show.costs_page import Drawn
 
@@ -98,7 +99,7 @@ def _drawn(of: Suggestion) -> Drawn:
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
-    """Compare what was predicted with what the log shows since the split in ``run_dir``."""
+    """Compare the predicted cost of the split in ``run_dir`` with its real cost since, and write tables and a page."""
     require_spark()
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -135,7 +136,10 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
 def _applications(
     spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
 ) -> tuple[SharedCost, ...]:
-    """Return the applications of groups in a time, and write their tables; none if the log has no record of members."""
+    """Return the applications of these groups in a part of the log, and write their tables to ``out``.
+
+    span: the part of the log. The result is empty if the log has no record of members of these groups.
+    """
     from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
 
     out.mkdir()

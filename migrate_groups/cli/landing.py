@@ -93,7 +93,7 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
     with bar(f"reading {OFFSETS_TOPIC}") as progress:
         landing = land(reader, topic, log, wanted, progress)
-    # Read before Spark starts, which takes seconds: a later log end would be set against the commits of now.
+    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
     return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
 
 

@@ -50,6 +50,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if logs else subprocess.DEVNULL,
+            process_group=0,  # otherwise Ctrl-C at a terminal would reach the child, too, and it would log a traceback
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
@@ -67,7 +68,7 @@ class Child:
         try:
             stdin.write(question)
             stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # ValueError: `end`, in another thread, has closed the pipe
             return None
         return self.next_answer(timeout)
 

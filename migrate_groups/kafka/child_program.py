@@ -6,6 +6,8 @@ in the request, so that no secret is on a command line.
 
 from __future__ import annotations
 
+import os
+import queue
 import resource
 import signal
 import sys
@@ -29,14 +31,27 @@ def serve(*functions: Callable[..., Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
     verbs = {each.__name__: each for each in functions}
-    for line in sys.stdin.buffer:
-        question = msgspec.json.decode(line)
+    questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(questions,), daemon=True).start()
+    while True:
+        question = msgspec.json.decode(questions.get())
         try:
             result = verbs[question["verb"]](**question["arguments"])
             for each in result if isinstance(result, Iterator) else (result,):
                 _write({"answer": each})
         except Exception as error:  # noqa: BLE001  the parent decides what an error means
             _write({"error": str(error)})
+
+
+def _take(questions: queue.SimpleQueue[bytes]) -> None:
+    """Queue the lines of stdin. When stdin is closed, end this process at once.
+
+    The parent may be killed while a request waits for a broker. Then this process must not wait with its secrets in
+    memory until the request's time-out.
+    """
+    for line in sys.stdin.buffer:
+        questions.put(line)
+    os._exit(0)
 
 
 def _write(answer: dict[str, Any]) -> None:

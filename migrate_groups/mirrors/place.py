@@ -62,9 +62,9 @@ class LogPart(Records):
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: records that the group would read again, and would skip, from its committed offset on the target;
-    None: not known. copies: records that the mirror has written more than once. aborted: records of aborted
-    transactions at or behind the place, which the mirror has delivered as if they were committed.
+    again, skipped: records that the group would read again, and would skip, from its committed offset on the target
+    instead of from the place; None: not known. copies: records that the mirror has written more than once. aborted:
+    records of aborted transactions at or behind the place, which the mirror has delivered as if they were committed.
     """
 
     again: int | None = None
@@ -187,8 +187,7 @@ def _counts(source: LogPart, cut: int, copy: Records, indices: Sequence[int], th
     if there is None:
         return counts
     start = bisect_left(copy.offsets, there)
-    again = sum(index < cut for index in indices[start:])
-    return counts._replace(again=again, skipped=len(_only_before(indices, start, cut)))
+    return counts._replace(again=max(0, place - start), skipped=len(_only_before(indices, start, cut)))
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:

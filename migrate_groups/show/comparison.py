@@ -117,7 +117,9 @@ def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
 def conclusion(found: Comparison) -> str:
     """Return the overall verdict of a comparison as a sentence without a full stop."""
     if found.off:
-        return f"{counted(found.off, 'partition')} would be read again or skipped in part on the target"
+        return (
+            f"{counted(found.off, 'partition')} would not continue on the target where the group stopped on the source"
+        )
     if found.untold:
         return f"the place of {counted(found.untold, 'partition')} on the target is not known"
     return "every partition continues on the target where it stopped on the source"
@@ -159,12 +161,15 @@ def _cells(each: Compared) -> list[str | Text]:
 
 def _totals(partitions: Sequence[Compared]) -> str:
     statuses = Counter(each.place.status for each in partitions)
-    again = sum(each.place.counts.again or 0 for each in partitions)
-    skipped = sum(each.place.counts.skipped or 0 for each in partitions)
+    known = [each.place.counts for each in partitions if each.place.counts.again is not None]
+    again, skipped = sum(each.again or 0 for each in known), sum(each.skipped or 0 for each in known)
     aborted = sum(each.place.counts.aborted for each in partitions)
     without = sum(each.at.there is None for each in partitions)
     parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
-    parts.append(f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped")
+    if known:
+        parts.append(
+            f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped"
+        )
     if without:
         parts.append(f"{counted(without, 'partition')} without a committed offset there")
     if aborted:

@@ -176,9 +176,13 @@ class Broker(Part, frozen=True, kw_only=True):
 
 
 class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/sandbox"):
-    """The Kafka cluster that ``sandbox`` runs. The command prints this document as soon as the cluster answers."""
+    """The Kafka cluster that ``sandbox`` runs. The command prints this document as soon as the cluster answers.
+
+    target_bootstrap_servers: of the second cluster with ``--mirror``; otherwise null.
+    """
 
     bootstrap_servers: str
+    target_bootstrap_servers: str | None
     kafka_version: str
     brokers: tuple[Broker, ...]
 

@@ -44,14 +44,14 @@ def test_the_page_of_a_group_that_would_continue_at_its_places():
 def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
     """Bars, the totals, and the table, in which partitions that need attention come first."""
     again = Place(status=Status.EXACT, offset=7, method=Method.WALK, counts=Counts(again=1234, skipped=0))
-    untold = Place(status=Status.UNDETERMINED, reason="there is no such partition on the target")
+    untold = Place(status=Status.UNDETERMINED, reason="no such partition on the target, or no Describe on its topic")
     text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
     assert "<h1>" in text
-    assert "1 partition would be read again or skipped in part on the target" in text
+    assert "1 partition would not continue on the target where the group stopped on the source" in text
     assert text.count("1,234") == 3  # in the totals, in a bar and in the table
     assert "not known" in text
     table = text[text.index("<tbody>") :]
-    assert table.index("1,234") < table.index("there is no such partition") < table.index("1,010")
+    assert table.index("1,234") < table.index("no such partition") < table.index("1,010")
 
 
 def test_names_are_escaped():

@@ -11,7 +11,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, TargetConnection
-from migrate_groups.cli.console import check_output, save_table, show, talk
+from migrate_groups.cli.console import check_output, save_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.cli.landing import new_folder
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
@@ -114,6 +114,7 @@ def compare(
             from migrate_groups.show import comparison
 
             found = compared(here, there, wanted, names, SystemClock(), max_records)
+            warn_of_hidden_topics(here.groups)
         if report is not None:
             _report(found, report)
     if output_format == "json":

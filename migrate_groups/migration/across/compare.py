@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import GroupNotFound, InvalidInput, raise_first
+from migrate_groups.errors import InvalidInput, Refused, raise_first
 from migrate_groups.migration.across.places import MOST_RECORDS, Found, MirroredPartition, copies, find_places
-from migrate_groups.migration.ports import Side
+from migrate_groups.migration.ports import GroupReader, Side
+from migrate_groups.migration.reading.similar import similar_groups_named
+from migrate_groups.migration.reading.take import existing
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.place import Place, Status
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.text import named
 
@@ -106,15 +108,13 @@ def compare(
     names: the names of the topics on the target. most_records: how many offsets of a partition are read at most on each
     cluster; a partition that needs more is `Status.UNDETERMINED`.
 
-    Raises `GroupNotFound` if a group has no committed offset on the source; `InvalidInput` if a topic has several
-    possible names on the target; `NotAuthorized` and `ClusterUnavailable`.
+    Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
+    `InvalidInput` if a topic has several possible names on the target; `NotAuthorized` and `ClusterUnavailable`.
     """
     source_cluster, target_cluster = source.groups.cluster_id(), target.groups.cluster_id()
     if source_cluster == target_cluster:
         raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")
-    committed = raise_first(source.groups.all_committed_by_group(groups))
-    if missing := [group for group in groups if not committed[group]]:
-        raise GroupNotFound(f"{named('group', missing)} not found, or without a committed offset: check the name")
+    committed = _committed(source.groups, groups)
     there = raise_first(target.groups.all_committed_by_group(groups))
     topics = target.groups.describe_topics(None)
     copy_of = copies({partition for each in committed.values() for partition in each}, topics, names)
@@ -133,6 +133,19 @@ def compare(
         partitions=[Compared(group, each, found[each]) for group, each in wanted],
         topic_ids={name: topic.topic_id for name, topic in topics.items()},
     )
+
+
+def _committed(
+    source: GroupReader, groups: Sequence[str]
+) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]:
+    committed = raise_first(source.all_committed_by_group(groups))
+    if missing := [group for group in groups if not committed[group]]:
+        with similar_groups_named(source):
+            for description in source.describe_groups(missing).values():
+                existing(description)
+        seen = f"no committed offset on the source, on a topic that {source.principal} may describe"
+        raise Refused(f"{named('group', missing)}: {seen}: leave it out")
+    return committed
 
 
 def _number(committed: CommittedOffset | None) -> int | None:

@@ -116,7 +116,7 @@ class _Finder:
         if each.committed is None:
             reason = "a transactional commit is pending"
         elif each.copy is None:
-            reason = "there is no such partition on the target"
+            reason = "no such partition on the target, or no Describe on its topic"
         elif (source := self._logs.ranges.get(each.source)) is None:
             reason = "the partition has no leader on the source"
         elif each.copy not in self._logs.copy_ranges or each.copy not in self._logs.copy_ends:
