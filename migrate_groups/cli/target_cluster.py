@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -13,7 +13,7 @@ from migrate_groups.cli.connect import Connection, TargetConnection
 from migrate_groups.errors import UsageError
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.across.translate import Mirror
+    from migrate_groups.migration.across.mirror import Mirror
 
 _MOST_RECORDS = 200_000
 
@@ -90,20 +90,18 @@ class TargetCluster(NamedTuple):
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
     @contextmanager
-    def open_mirror(self, source: Connection) -> Iterator[Mirror | None]:
-        """Yield the clients that find places on the target cluster; None: no target cluster is named.
+    def open_mirror(self, source: Connection) -> Iterator[Mirror]:
+        """Yield the clients that find places on the target cluster, and close them after the block.
 
-        They are closed after the block. Raises `UsageError` if both are the same cluster, or if a rule of
-        ``--rename-topic`` is wrong; and the errors of connecting.
+        Raises `UsageError` if a rule of ``--rename-topic`` is wrong, and the errors of connecting.
         """
-        if not self.is_named:
-            yield None
-            return
-        from migrate_groups.migration.across.translate import Mirror
+        from migrate_groups.migration.across.mirror import Mirror
         from migrate_groups.mirrors.names import Rename, TopicNames
 
         names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
         with source.open_side() as here, self.connection(source).open_side() as there:
-            mirror = Mirror(here, there, names, self.max_records)
-            mirror.check()
-            yield mirror
+            yield Mirror(here, there, names, self.max_records)
+
+    def mirror_if_named(self, source: Connection) -> AbstractContextManager[Mirror | None]:
+        """Return `open_mirror`, or a context manager that yields None if no target cluster is named."""
+        return self.open_mirror(source) if self.is_named else nullcontext()

@@ -15,8 +15,6 @@ from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
 
-MOST_RECORDS = 200_000
-"""How many offsets of a partition are read at most on each cluster, by default."""
 _MOST_AT_ONCE = 200_000
 _WINDOW = 100
 _GROWTH = 16
@@ -62,7 +60,7 @@ def copies(
 
 
 def find_places(
-    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int = MOST_RECORDS
+    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
 ) -> Mapping[MirroredPartition, Found]:
     """Return the place of each committed offset in the copy of its partition, and how well it is known.
 

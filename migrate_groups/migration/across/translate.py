@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from migrate_groups.errors import UsageError
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import MirroredPartition, copies, find_places
-from migrate_groups.migration.ports import Side
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import Translated, Translation
-
-
-class Mirror(NamedTuple):
-    """The cluster of the source group, and the one to which a mirror copies its topics.
-
-    names: the names of the copies. most_records: how many offsets of a partition are read at most on each cluster.
-    """
-
-    source: Side
-    target: Side
-    names: TopicNames
-    most_records: int
-
-    def check(self) -> None:
-        """Raise `UsageError` if both are the same cluster."""
-        if self.source.groups.cluster_id() == self.target.groups.cluster_id():
-            raise UsageError("both clusters are the same: check --to-bootstrap-server and --to-command-config")
 
 
 def translate(mirror: Mirror, group: str, offsets: Mapping[TopicPartition, int]) -> Translation:

@@ -11,7 +11,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.across.translate import Mirror
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
@@ -143,13 +143,14 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the cluster or the two clusters of a cut-over.
 
     Raises `InvalidInput` if a target group is the source group, on one cluster; `UsageError` for ``hold`` on two,
-    because nothing is written to the source group's cluster.
+    because nothing is written to the source group's cluster; and `InvalidInput` if both are the same.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
         return OneCluster(target)
     if wanted.hold:
         raise UsageError("--hold joins the old group, but nothing is written to its cluster: drop --hold")
+    wanted.mirror.check()
     return TwoClusters(target, wanted.mirror)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from migrate_groups.migration.across.translate import Mirror, translate
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
