@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import KafkaJars, user_cache
-from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
 from tests.support import cluster_move
-from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
 from tests.support.mirror import records, write
-from tests.support.two_clusters import NOW, unchanged
 
 PARTITIONS = 3
-
-
-@pytest.fixture(scope="module")
-def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
-    """A second cluster, to which mirrors copy."""
-    with start_sandbox(kafka_jars, java=java) as running:
-        wait_for_coordinators(running.bootstrap_servers)
-        yield running.bootstrap_servers
+# In milliseconds since 1970: old records would be deleted by the retention.
+NOW = int(time.time() * 1000) - 60_000
 
 
 class Move:
@@ -55,7 +47,9 @@ class Move:
         """Copy the records of each partition from index ``first`` to ``last``."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
-            write(self.target.bootstrap_servers, self.topic, partition, found[first:last], unchanged)
+            write(
+                self.target.bootstrap_servers, self.topic, partition, found[first:last], lambda message: message.value()
+            )
 
     def commit(self, *offsets: int) -> None:
         """Commit an offset in each partition on the source."""

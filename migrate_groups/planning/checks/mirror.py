@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.translation import Translated, Translation
@@ -54,6 +55,22 @@ def delivered(translation: Translation) -> Check:
         "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
     )
     return Check.warned("mirror", reason)
+
+
+def synchronised(decisions: Sequence[Decision]) -> Check:
+    """Warn if target groups have offsets already, because a mirror that writes them may go on with it.
+
+    MirrorMaker 2 does so with ``sync.group.offsets.enabled``, for groups without members.
+    """
+    name = "group sync"
+    groups = {each.wanted.group for each in decisions if each.before is not None}
+    if not groups:
+        return Check.passed(name, "the mirror has written no offset of the target groups")
+    reason = (
+        f"{some(groups)} on the target cluster: there are offsets already. If the mirror writes them, switch that off "
+        "(MirrorMaker 2: sync.group.offsets.enabled=false): it may move them until the group has members"
+    )
+    return Check.warned(name, reason)
 
 
 def partitions(

@@ -67,6 +67,7 @@ def checks_of_target(
         _of_target(permission(wanted, survey)),
         target.writable(wanted, survey, options),
         target.existing_offsets(decisions, options, receipt),
+        mirror.synchronised(decisions),
         _of_target(offsets.in_range(decisions, written(changes), survey)),
         retention(changes, survey),
         *target.second_client(survey, options),
