@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hold the predictions of advise against real splits: eager, cooperative and KIP-848, by the callbacks of the clients.
+"""Compare the predictions of ``advise`` with real splits of an eager, a cooperative and a KIP-848 group.
 
 It is no part of the suite, because the seconds depend on how busy the machine is. It takes about ten minutes. Each line
 has the seconds by the callbacks and by the log, in the shared group and after the split, and what was predicted.

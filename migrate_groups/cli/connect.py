@@ -17,8 +17,7 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.migration.compare import Side
-    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader, Side
 
 # What to do about a property that is not used here, where its name alone does not tell.
 _INSTEAD = {
@@ -122,13 +121,11 @@ class Connection(NamedTuple):
         ``--property`` overrides the environment variable, and the environment variable overrides the file. Raises
         `UsageError` if a ``--property`` is not KEY=VALUE or is a secret; `InvalidInput` if the file can't be read.
         """
-        from migrate_groups.files.read import read_bytes
-        from migrate_groups.kafka.credentials.given import parse_properties
+        from migrate_groups.kafka.credentials.given import load_properties, parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
-            # Java reads these files as ISO 8859-1, whatever their encoding.
-            given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
+            given |= load_properties(self.command_config)
         variable = self._variable()
         if text := environment.properties.get().get(variable):
             given |= parse_properties(text, variable)

@@ -389,7 +389,7 @@ def _all_committed(
     """Return the committed offsets in a group's answer to OffsetFetch, or the error.
 
     An offset is None if a transactional commit is pending for the partition. ``answers`` that are an error are returned
-    unchanged. The error is `Refused` if the answer about a partition has another error code.
+    unchanged. If the answer about a partition has any other error code, the result is `Refused`.
     """
     if isinstance(answers, MigrateGroupsError):
         return answers

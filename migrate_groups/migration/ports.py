@@ -24,6 +24,7 @@ from migrate_groups.model.partitions import (
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource
+from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 
 
@@ -298,3 +299,23 @@ class OffsetsTopicReader(Protocol):
         time-out, because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         ...
+
+
+class RecordReader(Protocol):
+    """Reads records as fingerprints. It joins no group and commits nothing."""
+
+    def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
+        """Return the records in a span of offsets of each partition.
+
+        committed_only: without the records of aborted and open transactions.
+
+        Raises `NotAuthorized` if Read on a topic is lacking, `ClusterUnavailable` if a partition does not answer.
+        """
+        ...
+
+
+class Side(NamedTuple):
+    """One of two clusters: a client for groups, topics and offsets, and one for records."""
+
+    groups: GroupReader
+    records: RecordReader

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
+from migrate_groups.model.records import Records
 from migrate_groups.text import counted
 
 
@@ -36,17 +37,24 @@ class Status(StrEnum):
     """It can't be told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPart:
-    """The records of a partition from some offset to its end, without transaction markers.
+class Method(StrEnum):
+    """How the place was looked for."""
 
-    offsets: in rising order. timestamps: in milliseconds since 1970. prints: the fingerprint of each record.
-    from_start: no record stands before the first one. aborted: indices of the records of aborted transactions.
+    WALK = "walk"
+    """All records of the copy from before the place to the end were told apart by their order (`walk`)."""
+    NEIGHBOURS = "neighbours"
+    """The topic is compacted: between the nearest records that both logs have."""
+    NONE = ""
+    """No records were compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart(Records):
+    """The records of the source from some offset to the log end.
+
+    from_start: no record stood before the first one, ever. aborted: indices of the records of aborted transactions.
     """
 
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    prints: Sequence[bytes]
     from_start: bool
     aborted: Collection[int] = ()
 
@@ -54,9 +62,9 @@ class LogPart:
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: records that the group would read again, and would skip, from its committed offset on the target;
-    None: not known. copies: records that the mirror has written more than once. aborted: records of aborted
-    transactions at or behind the place, which the mirror has delivered as if they were committed.
+    again, skipped: records that the group would read again, and would skip, from its committed offset on the target
+    instead of from the place; None: not known. copies: records that the mirror has written more than once. aborted:
+    records of aborted transactions at or behind the place, which the mirror has delivered as if they were committed.
     """
 
     again: int | None = None
@@ -74,6 +82,9 @@ class Place:
 
     offset: the place, or the lowest of several; None: there is none. reread: how many records are read again at most if
     the group starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise empty.
+
+    before, after: the fingerprints of the source's last record before the committed offset, and of its first one at or
+    after it; None: the source has none, or was not read.
     """
 
     status: Status
@@ -81,9 +92,12 @@ class Place:
     reread: int = 0
     counts: Counts = _NO_COUNTS
     reason: str = ""
+    method: Method = Method.NONE
+    before: bytes | None = None
+    after: bytes | None = None
 
 
-def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None, *, compacted: bool = False) -> Place:
+def find_place(source: LogPart, committed: int, copy: Records, there: int | None, *, compacted: bool = False) -> Place:
     """Return where a group with the committed offset ``committed`` on the source must continue in the copy.
 
     source: the source's records, with at least one before the committed offset, if there is one. copy: all records of
@@ -93,8 +107,16 @@ def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None
     """
     source = _as_mirrored(source, copy)
     cut = bisect_left(source.offsets, committed)
-    if compacted:
-        return _bounded(source, cut, copy, there)
+    found = _bounded(source, cut, copy, there) if compacted else _walked(source, cut, copy, there)
+    return replace(
+        found,
+        method=Method.NEIGHBOURS if compacted else Method.WALK,
+        before=source.prints[cut - 1] if cut else None,
+        after=source.prints[cut] if cut < len(source.prints) else None,
+    )
+
+
+def _walked(source: LogPart, cut: int, copy: Records, there: int | None) -> Place:
     try:
         found = walk(source.prints, cut, copy.prints, older=not source.from_start)
     except TooLong:
@@ -104,7 +126,7 @@ def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None
     return _judged(source, cut, copy, found, there)
 
 
-def _as_mirrored(source: LogPart, copy: LogPart) -> LogPart:
+def _as_mirrored(source: LogPart, copy: Records) -> LogPart:
     """Return the source without aborted records, if the mirror does not deliver them."""
     if not source.aborted:
         return source
@@ -121,7 +143,7 @@ def _as_mirrored(source: LogPart, copy: LogPart) -> LogPart:
     )
 
 
-def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | None) -> Place:
+def _judged(source: LogPart, cut: int, copy: Records, found: Walk, there: int | None) -> Place:
     index, indices = found.lowest, found.indices
     counts = _counts(source, cut, copy, indices, there, index)
     at_end = index == len(indices)
@@ -150,13 +172,13 @@ def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | 
     return Place(status=Status.EXACT, offset=_offset(copy, index), counts=counts)
 
 
-def _offset(copy: LogPart, index: int) -> int | None:
+def _offset(copy: Records, index: int) -> int | None:
     if index:
         return copy.offsets[index - 1] + 1
     return copy.offsets[0] if copy.offsets else None
 
 
-def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], there: int | None, place: int) -> Counts:
+def _counts(source: LogPart, cut: int, copy: Records, indices: Sequence[int], there: int | None, place: int) -> Counts:
     known = [index for index in indices if index != OLDER]
     counts = Counts(
         copies=len(known) - len(set(known)),
@@ -165,8 +187,7 @@ def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], th
     if there is None:
         return counts
     start = bisect_left(copy.offsets, there)
-    again = sum(index < cut for index in indices[start:])
-    return counts._replace(again=again, skipped=len(_only_before(indices, start, cut)))
+    return counts._replace(again=max(0, place - start), skipped=len(_only_before(indices, start, cut)))
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
@@ -174,7 +195,7 @@ def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
 
-def _other(source: LogPart, copy: LogPart) -> str:
+def _other(source: LogPart, copy: Records) -> str:
     known = set(source.prints)
     unknown = sum(each not in known for each in copy.prints)
     if source.from_start and unknown:
@@ -182,7 +203,7 @@ def _other(source: LogPart, copy: LogPart) -> str:
     return "the target's records do not follow each other as on the source"
 
 
-def _bounded(source: LogPart, cut: int, copy: LogPart, there: int | None) -> Place:
+def _bounded(source: LogPart, cut: int, copy: Records, there: int | None) -> Place:
     """Return the place between the last record from before the cut and the first one after it that both logs have."""
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):

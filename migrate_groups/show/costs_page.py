@@ -22,7 +22,11 @@ _WIDTH, _HEIGHT = 600, 24
 
 
 class Drawn(NamedTuple):
-    """What the page suggests for a group. spec: the split as the text of a spec; empty: none, see why_not."""
+    """The suggestion for a group, as the page shows it.
+
+    cures: settings that cost less than a split. spec: the split as the text of a spec; empty if there is none, and
+    ``why_not`` then says why.
+    """
 
     cures: Sequence[Cure]
     spec: str
@@ -30,7 +34,11 @@ class Drawn(NamedTuple):
 
 
 class _Map(NamedTuple):
-    """The map of a group: for each client id, its application's number from 1 and whether it reads each topic."""
+    """The picture of a group's client ids and topics, as a table.
+
+    topics: the columns. members: a row for each client id: the client id, the number of its application (from 1), and
+    for each topic whether it subscribes to it. more: a text that says how many client ids and topics are left out.
+    """
 
     topics: Sequence[str]
     members: Sequence[tuple[str, int, Sequence[bool]]]
@@ -39,7 +47,11 @@ class _Map(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A generation in the drawing of a group's time: position and width in percent, its cause, and a text."""
+    """A generation in the picture of a group over time.
+
+    at, width: its place and its length, in percent of the whole time. colour: the number of the application whose
+    members ended it (from 1); 0: those of none or of several. text: an explanation.
+    """
 
     at: float
     width: float
@@ -56,7 +68,10 @@ class _Timeline(NamedTuple):
 
 
 def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
-    """Return the advice as one HTML file without external parts. lag: of the groups over time, as in ``history``."""
+    """Return what sharing costs as one HTML file without external parts.
+
+    lag: the lag of the groups over time, as in ``history``. suggested: the suggestion for each group, by its name.
+    """
     shared = [each for each in groups if len(each.applications) > 1][:_MOST_GROUPS]
     return (
         environment()
@@ -83,7 +98,7 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
 
 
 def _most(group: GroupCost) -> float:
-    """Return the longest bar of a group, in seconds."""
+    """Return the length of the longest bar in the pictures of a group's costs, in seconds; 0 if there is no cost."""
     known = [each or 0 for row in group.applications for each in (row.stood_still, row.outage)]
     return max([*known, *(each.seconds for each in group.predicted.values())], default=0)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from migrate_groups.mirrors.place import LogPart
+from migrate_groups.model.records import Records
 
 CONTENTS = ("unique", "few", "runs", "periodic", "mixed")
 
@@ -67,7 +68,7 @@ def _timestamps(rng: random.Random, number: int) -> list[int]:
     return [each + rng.randint(-4, 4) for each in made] if rng.random() < 0.2 else made
 
 
-def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, LogPart, Sequence[int]]:
+def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, Records, Sequence[int]]:
     """Return what a comparison reads: the source from a random record on, a committed offset, and the copy.
 
     The last value has the index in the part of the source of each record of the copy; negative: an older record.
@@ -86,16 +87,15 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, LogPart, 
         from_start=start == 0,
     )
     seen = case.copied[first:]
-    copy = LogPart(
+    copy = Records(
         offsets=range(first, len(case.copied)),
         timestamps=[case.timestamps[index] for index in seen],
         prints=[case.log[index] for index in seen],
-        from_start=first == 0,
     )
     return source, cut, copy, [index - start for index in seen]
 
 
-def is_wrong(place: int, source: LogPart, committed: int, copy: LogPart, truth: Sequence[int]) -> bool:
+def is_wrong(place: int, source: LogPart, committed: int, copy: Records, truth: Sequence[int]) -> bool:
     """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before the commit.
 
     Identical records count as equal. truth: the last value of `windows`.

@@ -6,7 +6,7 @@ import pytest
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.mirrors.names import Rename, TopicNames
-from migrate_groups.mirrors.place import Counts, LogPart, Place, Status, find_place
+from migrate_groups.mirrors.place import Counts, LogPart, Method, Place, Status, find_place
 
 
 def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
@@ -58,7 +58,16 @@ def test_status_and_place(source, committed, copy, status, offset):
 def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_delivered():
     """With nothing read before the committed offset, the first record after it must be there."""
     assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
-    assert place("def", 3, "abcd", start=3) == Place(status=Status.EXACT, offset=3)
+    found = place("def", 3, "abcd", start=3)
+    assert (found.status, found.offset) == (Status.EXACT, 3)
+
+
+@pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
+@pytest.mark.parametrize(("compacted", "method"), [(False, Method.WALK), (True, Method.NEIGHBOURS)])
+def test_method_and_the_records_beside_the_committed_offset(committed, before, after, compacted, method):
+    """A place comes with how it was found, and with the fingerprints of the records beside the committed offset."""
+    found = find_place(part("abcd"), committed, part("abcd"), None, compacted=compacted)
+    assert (found.method, found.before, found.after) == (method, before, after)
 
 
 def test_records_read_again_and_skipped_are_counted():
@@ -71,7 +80,7 @@ def test_records_read_again_and_skipped_are_counted():
 
 def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
     """What comes again behind the group's offset is not skipped."""
-    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=2, skipped=0, copies=5)
+    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
     assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
 
 

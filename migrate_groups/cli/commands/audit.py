@@ -13,8 +13,7 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
@@ -73,10 +72,7 @@ def audit(
         found = _prove(execution, groups, landed)
     from migrate_groups.show import audit as shown
 
-    if output_format == "json":
-        print_document(shown.document(found))
-    else:
-        show(shown.terminal(found))
+    show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,14 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection, TargetConnection
-from migrate_groups.cli.console import check_output, save_table, show, talk
+from migrate_groups.cli.console import check_output, save_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.landing import new_folder
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.compare import Comparison
+    from migrate_groups.migration.across.compare import Comparison
 
 
 def compare(
@@ -55,6 +57,15 @@ def compare(
         Path | None,
         typer.Option(
             "--output", "-o", metavar="OUT", help="Write the places to a .csv or .parquet file, which apply takes."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="OUT",
+            help="A new folder for report.html and places.parquet, which have the status and the evidence of each "
+            "partition.",
         ),
     ] = None,
     accept_reread: Annotated[
@@ -97,23 +108,36 @@ def compare(
     from migrate_groups.mirrors.names import Rename, TopicNames
 
     names = TopicNames(tuple(Rename(each) for each in rename_topic or []))
-    with connection.open_side() as here, target.open_side() as there:
-        from migrate_groups.migration.compare import compare as compared
-        from migrate_groups.show import comparison
+    with new_folder(report) if report else nullcontext():
+        with connection.open_side() as here, target.open_side() as there:
+            from migrate_groups.migration.across.compare import compare as compared
+            from migrate_groups.show import comparison
 
-        found = compared(here, there, wanted, names, SystemClock(), max_records)
+            found = compared(here, there, wanted, names, SystemClock(), max_records)
+            warn_of_hidden_topics(here.groups)
+        if report is not None:
+            _report(found, report)
     if output_format == "json":
         print_document(comparison.document(found))
     else:
         (talk if str(output) == "-" else show)(comparison.terminal(found))
+    if report is not None:
+        talk(f"report.html and places.parquet written to {report}")
     if output is not None:
         _save(found, output, accept_reread, force=force)
-    off = sum(each.is_off for each in found.partitions)
-    untold = sum(not each.is_told for each in found.partitions)
-    if off:
-        raise HandOverBroken(f"{counted(off, 'partition')} would be read again or skipped in part on the target")
-    if untold:
-        raise Undetermined(f"the place of {counted(untold, 'partition')} on the target is not known: see the reasons")
+    if found.off:
+        raise HandOverBroken(comparison.conclusion(found))
+    if found.untold:
+        raise Undetermined(f"{comparison.conclusion(found)}: see the reasons")
+
+
+def _report(found: Comparison, folder: Path) -> None:
+    from migrate_groups.files import places_parquet
+    from migrate_groups.files.safe_write import write_whole
+    from migrate_groups.show import comparison, comparison_page
+
+    places_parquet.save(comparison.rows(found), folder / "places.parquet")
+    write_whole(folder / "report.html", lambda file: file.write(comparison_page.page(found).encode()))
 
 
 def _save(found: Comparison, output: Path, accept_reread: int, *, force: bool) -> None:

@@ -1,0 +1,152 @@
+"""Compare where groups stand on two clusters, one of which has the other's topics from a mirror. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import InvalidInput, Refused, raise_first
+from migrate_groups.migration.across.places import MOST_RECORDS, Found, MirroredPartition, copies, find_places
+from migrate_groups.migration.ports import GroupReader, Side
+from migrate_groups.migration.reading.similar import similar_groups_named
+from migrate_groups.migration.reading.take import existing
+from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.text import named
+
+
+class Compared(NamedTuple):
+    """A partition of a group on both clusters, and the place at which the group must continue on the target.
+
+    at: ``there`` in it is the group's committed offset on the target; None: it has none.
+    """
+
+    group: str
+    at: MirroredPartition
+    found: Found
+
+    @property
+    def place(self) -> Place:
+        """The place on the target."""
+        return self.found.place
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the place is known exactly."""
+        return self.place.status is Status.EXACT
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the place is known, and the group would not start there on the target."""
+        return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The partitions of the groups, with the ids of both clusters, and the time at which the target was read."""
+
+    source_cluster: str
+    target_cluster: str
+    taken_at: datetime
+    partitions: Sequence[Compared]
+    topic_ids: Mapping[str, str | None]
+
+    @property
+    def off(self) -> int:
+        """The number of partitions whose place is known, and where the group would not start on the target."""
+        return sum(each.is_off for each in self.partitions)
+
+    @property
+    def untold(self) -> int:
+        """The number of partitions whose place is not known exactly."""
+        return sum(not each.is_told for each in self.partitions)
+
+    def rows(self, most_reread: int) -> SnapshotTable:
+        """Return the places on the target as a snapshot, whose rows have no source group.
+
+        Left out are the places that are not exact, unless a group that starts there reads at most ``most_reread``
+        records again.
+        """
+        return SnapshotTable.of_rows(
+            Row(
+                cluster_id=self.target_cluster,
+                taken_at=self.taken_at,
+                group=each.group,
+                source_group=None,
+                group_state=None,
+                group_type=None,
+                topic=copy.topic,
+                topic_id=self.topic_ids.get(copy.topic),
+                partition=copy.partition,
+                offset=each.place.offset,
+                leader_epoch=None,
+                metadata="",
+                log_start_offset=None,
+                log_end_offset=None,
+            )
+            for each in self.partitions
+            if (copy := each.at.copy) is not None
+            if each.place.offset is not None and each.place.reread <= most_reread
+        )
+
+
+def compare(
+    source: Side,
+    target: Side,
+    groups: Sequence[str],
+    names: TopicNames,
+    clock: Clock,
+    most_records: int = MOST_RECORDS,
+) -> Comparison:
+    """Return the place at which each group must continue on the target, for each partition that it has committed.
+
+    names: the names of the topics on the target. most_records: how many offsets of a partition are read at most on each
+    cluster; a partition that needs more is `Status.UNDETERMINED`.
+
+    Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
+    `InvalidInput` if a topic has several possible names on the target; `NotAuthorized` and `ClusterUnavailable`.
+    """
+    source_cluster, target_cluster = source.groups.cluster_id(), target.groups.cluster_id()
+    if source_cluster == target_cluster:
+        raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")
+    committed = _committed(source.groups, groups)
+    there = raise_first(target.groups.all_committed_by_group(groups))
+    topics = target.groups.describe_topics(None)
+    copy_of = copies({partition for each in committed.values() for partition in each}, topics, names)
+    wanted = [
+        (group, MirroredPartition(partition, _number(offset), copy, _number(there[group].get(copy) if copy else None)))
+        for group in groups
+        for partition, offset in sorted(committed[group].items())
+        for copy in [copy_of.get(partition)]
+    ]
+    taken_at = clock.now()
+    found = find_places(source, target, dict.fromkeys(each for _, each in wanted), most_records)
+    return Comparison(
+        source_cluster=source_cluster,
+        target_cluster=target_cluster,
+        taken_at=taken_at,
+        partitions=[Compared(group, each, found[each]) for group, each in wanted],
+        topic_ids={name: topic.topic_id for name, topic in topics.items()},
+    )
+
+
+def _committed(
+    source: GroupReader, groups: Sequence[str]
+) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]:
+    committed = raise_first(source.all_committed_by_group(groups))
+    if missing := [group for group in groups if not committed[group]]:
+        with similar_groups_named(source):
+            for description in source.describe_groups(missing).values():
+                existing(description)
+        seen = f"no committed offset on the source, on a topic that {source.principal} may describe"
+        raise Refused(f"{named('group', missing)}: {seen}: leave it out")
+    return committed
+
+
+def _number(committed: CommittedOffset | None) -> int | None:
+    return None if committed is None else committed.offset

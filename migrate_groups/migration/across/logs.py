@@ -1,0 +1,125 @@
+"""Read the records of two clusters from which the places in a mirror's copies are found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from migrate_groups.migration.ports import Side
+from migrate_groups.mirrors.place import LogPart
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.records import Records
+
+
+class Window(NamedTuple):
+    """The end of a source partition's log, from some records before a committed offset on.
+
+    is_anchored: no older record is identical with one of ``part``, unless timestamps are out of order. Otherwise a
+    longer window is needed.
+    """
+
+    part: LogPart
+    is_anchored: bool
+
+
+class Logs:
+    """The logs of the source's partitions and of their copies: where they start and end, and their records."""
+
+    def __init__(
+        self, source: Side, target: Side, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
+    ) -> None:
+        self._source = source
+        self._target = target
+        # The ends of the target first: every record below them is on the source when that is read.
+        self.copy_ends = target.groups.last_stable_offsets(copies)
+        self.copy_ranges = target.groups.log_ranges(copies)
+        self.ranges = source.groups.log_ranges(partitions)
+        self._compacted = (
+            source.groups.compacted_topics({each.topic for each in partitions}),
+            target.groups.compacted_topics({each.topic for each in copies}),
+        )
+
+    def is_compacted(self, partition: TopicPartition, copy: TopicPartition) -> bool:
+        """Return whether one of both topics is compacted, as far as this is known."""
+        return partition.topic in self._compacted[0] or copy.topic in self._compacted[1]
+
+    def windows(
+        self, committed: Mapping[TopicPartition, int], window: int, most: int
+    ) -> Mapping[TopicPartition, Window]:
+        """Return the records of the source from ``window`` offsets before a committed offset to the log end.
+
+        committed: the lowest committed offset of each partition. A partition is left out if these are more than
+        ``most`` offsets.
+        """
+        spans = {
+            partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
+            for partition, offset in committed.items()
+        }
+        spans = _short(spans, most)
+        everything = self._source.records.read(spans, committed_only=False)
+        # Transaction markers leave gaps between the offsets; so does compaction.
+        gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
+        live = self._source.records.read(gaps, committed_only=True)
+        return {
+            partition: self._window(partition, records, live.get(partition), spans[partition], committed[partition])
+            for partition, records in everything.items()
+        }
+
+    def _window(
+        self, partition: TopicPartition, records: Records, live: Records | None, span: range, committed: int
+    ) -> Window:
+        """Return a window that begins with a timestamp which the record before it does not have, if there is one.
+
+        live: the records that were not aborted; None: all.
+        """
+        is_start = span.start == self.ranges[partition].start
+        first = 0 if is_start else _first_of_a_timestamp(records, committed)
+        offsets = records.offsets[first or 0 :]
+        kept = None if live is None else set(live.offsets)
+        part = LogPart(
+            offsets=offsets,
+            timestamps=records.timestamps[first or 0 :],
+            prints=records.prints[first or 0 :],
+            from_start=is_start and not span.start,
+            aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
+        )
+        return Window(part, first is not None)
+
+    def copies(
+        self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
+    ) -> Mapping[TopicPartition, Records]:
+        """Return the target's records from the first possible copy of the source's records to the end.
+
+        The first record of the target with the timestamp of a source's record, or a later one, does not stand behind
+        any copy of it, whatever the order of the timestamps.
+
+        parts: the source's records, by their copy. offsets: copies, and offsets from which they are read if these are
+        lower. A copy is left out if these are more than ``most`` offsets.
+        """
+        parts = [*parts]
+        starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
+        timestamps: dict[TopicPartition, int] = {}
+        for copy, part in parts:
+            if part.timestamps:
+                timestamps[copy] = min([*part.timestamps, timestamps.get(copy, part.timestamps[0])])
+        for copy, record in self._target.groups.offsets_at(timestamps).items():
+            if record is not None:
+                starts[copy].append(record.offset)
+        for copy, offset in offsets:
+            starts[copy].append(max(offset, self.copy_ranges[copy].start))
+        spans = {copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items()}
+        return self._target.records.read(_short(spans, most), committed_only=True)
+
+
+def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:
+    return {partition: span for partition, span in spans.items() if len(span) <= most}
+
+
+def _first_of_a_timestamp(records: Records, committed: int) -> int | None:
+    """Return the index of the first record before ``committed`` whose predecessor has another timestamp; None: none."""
+    for index in range(1, len(records.offsets)):
+        if records.offsets[index] >= committed:
+            return None
+        if records.timestamps[index] != records.timestamps[index - 1]:
+            return index
+    return None
