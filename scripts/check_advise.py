@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compare the predictions of ``advise`` with real splits of an eager, a cooperative and a KIP-848 group.
 
-It is no part of the suite, because the seconds depend on how busy the machine is. It takes about ten minutes. Each line
-has the seconds by the callbacks and by the log, in the shared group and after the split, and what was predicted.
+It is not part of the test suite, because the seconds depend on how busy the machine is. It takes about ten minutes.
+Each line has the seconds in which an application's partitions had no owner: by the clients' callbacks and by the log,
+in the shared group and after the split, and as predicted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RESTARTS, DELAY = 5, 3000
 
 
 def main() -> int:
-    """Print each application's seconds without an owner; fail if a prediction, or the log after the split, is off."""
+    """Print the seconds of each application. Return 1 if a prediction, or the log after the split, is wrong."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())

@@ -75,7 +75,7 @@ def kdc(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    """Hand a group over with each kind of ticket, wait until tickets expire, and be refused with a wrong keytab."""
+    """Run a hand-over with each kind of ticket, wait until tickets expire, and try a wrong keytab."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -114,7 +114,7 @@ def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
 
 
 def check_expiry(on: LoginCheck, folder: Path, environment: dict[str, str], properties: Callable[[str], str]) -> None:
-    """Wait longer than a ticket is valid, on a broker that asks for a new login every three seconds."""
+    """Wait for longer than a ticket is valid, on a broker that asks for a new login every three seconds."""
 
     def kinit() -> None:
         cache = ["kinit", "-k", "-t", str(folder / "brief.keytab"), "-c", str(folder / "brief"), BRIEF]

@@ -41,7 +41,7 @@ BRIEF = (
 
 
 def main() -> None:
-    """Hand a group over with each login that AWS documents; wait until tokens expire; try a wrong key."""
+    """Run a hand-over with each form of login that AWS documents, wait until tokens expire, and try a wrong key."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())

@@ -20,7 +20,8 @@ from migrate_groups.text import did_you_mean
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.partitions import TopicPartition
     from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles

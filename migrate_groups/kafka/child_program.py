@@ -1,4 +1,4 @@
-"""What a child process runs in which confluent-kafka is: it answers requests on stdin.
+"""The main loop of a child process in which confluent-kafka runs: it answers requests.
 
 Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration of confluent-kafka is
 in the request, so that no secret is on a command line.
@@ -25,8 +25,9 @@ _ASLEEP_SECONDS = 0.001
 def serve(*functions: Callable[..., Any]) -> None:
     """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
 
-    A request is the line ``{"verb": name of the function, "arguments": {…}}``. The answer is ``{"answer": result}``, or
-    ``{"error": text}`` if the function raises an error. An iterator gives one answer for each of its items.
+    functions: those that a request can call. A request is the line ``{"verb": name of the function, "arguments":
+    {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error. A function
+    that returns an iterator gives one answer for each of its items.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
@@ -44,9 +45,9 @@ def serve(*functions: Callable[..., Any]) -> None:
 
 
 def _take(questions: queue.SimpleQueue[bytes]) -> None:
-    """Queue the lines of stdin. When stdin is closed, end this process at once.
+    """Put the lines of stdin into a queue. When stdin is closed, end this process at once.
 
-    The parent may be killed while a request waits for a broker. Then this process must not wait with its secrets in
+    The parent may be killed while a request waits for a broker. Without this, the process would keep its secrets in
     memory until the request's time-out.
     """
     for line in sys.stdin.buffer:

@@ -42,7 +42,7 @@ class SecondClient:
         self._started()
 
     def _started(self) -> Child | None:
-        """Return the running child process; None after `close`."""
+        """Return the running child process, after starting it if necessary; None after `close`."""
         if self._is_closed:
             return None
         child = self._child = self._child or Child(_PROGRAM)
@@ -51,7 +51,7 @@ class SecondClient:
         return child
 
     def close(self) -> None:
-        """End the child process for good. Another thread that waits for its answer gets `ClusterUnavailable`."""
+        """End the child process for good. A thread that waits for its answer gets `ClusterUnavailable`."""
         self._is_closed = True
         self._end_child()
 

@@ -46,9 +46,9 @@ class Walk(NamedTuple):
 class _State(NamedTuple):
     """All explanations of the records so far in which the last record is a copy of one certain record of the log.
 
-    restarts: the fewest restarts of these explanations. lowest, highest: the lowest and the highest cut (see `Walk`) of
-    the explanations with the fewest restarts. first, last: the lowest and the highest cut of all these explanations.
-    previous: the index in the log of the record before the last one, in an explanation that has ``lowest``.
+    restarts: the fewest restarts of any of them. lowest, highest: the lowest and the highest cut (see `Walk`) of those
+    with the fewest restarts. first, last: the lowest and the highest cut of all of them. previous: the index in the log
+    of the record before the last one, in one that has ``lowest``.
     """
 
     restarts: int

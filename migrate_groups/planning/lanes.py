@@ -1,4 +1,4 @@
-"""The lanes of a run: the state of each partition after all executions, and what set it."""
+"""Compute the lanes of a run: for each partition its state after all executions, and the execution that set it."""
 
 from __future__ import annotations
 

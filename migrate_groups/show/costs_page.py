@@ -60,7 +60,10 @@ class _Bar:
 
 
 class _Timeline(NamedTuple):
-    """The generations of a group that have ended, in their order, from the first begin to the last end."""
+    """The picture of a group over time: its generations that have ended, in order.
+
+    since: when the first of them began. until: when the last of them ended.
+    """
 
     since: datetime
     until: datetime
@@ -119,7 +122,7 @@ def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
 
 
 def _timeline(group: GroupCost, generations: Sequence[Generation]) -> _Timeline | None:
-    """Return the generations of a group over time. The colour is the application that ended it; 0: none or several."""
+    """Return the picture of a group over time; None if none of its generations has ended."""
     own = [each for each in generations if each.group == group.group and each.until is not None]
     if not own:
         return None

@@ -239,7 +239,7 @@ def test_mirrormaker_is_judged_as_a_consumer_judges_it(two, maker, request):
         two.source.commit(two.group, TopicPartition(two.topic, partition), (10, 250, 499, 500)[partition])
     name = POLICIES[request.node.callspec.params["maker"][0]] + two.topic
     until(lambda: _mirrored(two, name) >= 500 * 4, seconds=120)
-    until(lambda: len(two.target.committed(two.group)) == 4, seconds=120)
+    until(lambda: two.target.committed(two.group), seconds=120)
     _judge(two, name)
     maker.kill()
     for partition in range(4):
@@ -271,6 +271,9 @@ def _judge(two: Two, topic: str) -> None:
         there = records(two.target.bootstrap_servers, topic, each["partition"])
         left = _ledger(here[each["committed_offset"] :])
         assert _ledger(message for message in there if message.offset() >= each["place"]) == left
+        if each["target_committed_offset"] is None:  # MirrorMaker translates not every offset
+            assert (each["read_again"], each["skipped"]) == (None, None)
+            continue
         from_there = _ledger(message for message in there if message.offset() >= each["target_committed_offset"])
         assert (from_there - left).total() == each["read_again"]
         assert (left - from_there).total() == each["skipped"] == 0

@@ -45,7 +45,10 @@ class HandOver:
         return done.stdout + done.stderr
 
     def wait_until(self, condition: Callable[[], bool], *options: object, second_client: str = "required") -> None:
-        """Run ``migrate``, stop the source group once the condition is true, and check that the command goes on."""
+        """Run ``migrate``, stop the source group once the condition is true, and check that the hand-over succeeds.
+
+        Until then ``migrate`` waits for the source group, and must not end.
+        """
         member = self._world.join(self.source, self.partition.topic)
         with running(self._cli, *_migrate(second_client), "--wait", "5m", *options) as process:
             until(lambda: condition() or process.poll() is not None)
@@ -56,7 +59,7 @@ class HandOver:
         assert self._world.committed(self.target) == {self.partition: 7}
 
     def wait_in_vain(self, *options: object, code: int) -> str:
-        """Run ``migrate``, which must end with this exit code while the source group has a member; return its error."""
+        """Run ``migrate`` while the source group has a member; return its error. It must end with this exit code."""
         member = self._world.join(self.source, self.partition.topic)
         said = self._cli.fails(*_migrate("auto"), "--wait", "5m", *options, code=code)
         self._world.leave(member)

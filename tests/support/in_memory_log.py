@@ -11,7 +11,7 @@ from migrate_groups.model.records import Records
 
 @dataclass
 class Log:
-    """The records of a partition, each by its offset: its timestamp, and its fingerprint in ``prints``.
+    """The records of a partition: for each offset a timestamp, and in ``prints`` a fingerprint.
 
     unseen: offsets of transaction markers and aborted records. markers: offsets of transaction markers alone. epoch:
     the leader epoch. open_from: the first offset of the open transaction; None if there is none. epoch_starts: the
@@ -35,7 +35,7 @@ class Log:
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records with one timestamp, in milliseconds since 1970. Their contents are their numbers."""
+        """Append records with one timestamp, in milliseconds since 1970. The content of each is a number."""
         for number in range(records):
             self._add(timestamp, hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest())
 
@@ -49,7 +49,10 @@ class Log:
         self.end += 1
 
     def records(self, span: range, *, committed_only: bool) -> Records:
-        """Return the records in a span that a ``read_committed`` or a ``read_uncommitted`` consumer gets."""
+        """Return the records in a span that a consumer gets.
+
+        committed_only: whether its isolation level is ``read_committed``; otherwise it is ``read_uncommitted``.
+        """
         hidden = self.unseen if committed_only else self.markers
         end = self.last_stable_offset if committed_only else self.end
         offsets = [each for each in sorted(self.timestamps.keys() - hidden) if each in span and each < end]

@@ -1,4 +1,4 @@
-"""A mirror of the tests' own: it copies partitions from one cluster to another, record by record."""
+"""A simple mirror for tests. It copies partitions from one cluster to another, record by record."""
 
 from __future__ import annotations
 

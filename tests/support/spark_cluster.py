@@ -19,7 +19,7 @@ import pyspark
 from migrate_groups.spark.session import QUICK_START
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
-_PATIENCE_S = 90
+_PATIENCE_S = 240  # on a busy machine
 # Everything listens on loopback only, including the web pages. There is no REST server, because its port is fixed.
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",

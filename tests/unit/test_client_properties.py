@@ -374,6 +374,10 @@ HOSTILE: dict[str, tuple[bytes, tuple[int, str]]] = {
     "continued lines": (b"security.\\\r\n \t protocol = \\\n  PLAIN\\\r TEXT\\", UNREACHED),
     "escapes": (b"security.protoco\\u006c=\\u0050LAINTEXT\\\n\n", UNREACHED),
     "a cut escape": (f"a={SECRET}\\u00".encode(), (2, r"error: .* is not followed by four hexadecimal digits: .*\n")),
+    "half of a character": (
+        f"security.protocol=SASL_SSL\nsasl.username={SECRET}\\ud800\n".encode(),
+        (2, "error: the value of sasl.username is not UTF-8, or has half of a character: write it anew\n"),
+    ),
     "an unknown protocol": (b"security.protocol=\\u0000\\n", (2, "error: security.protocol is an unknown value; .*\n")),
     "no text": (
         bytes(range(256)),

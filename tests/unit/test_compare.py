@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Sequence
+
 import pytest
 
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
+from migrate_groups.migration.across import places
 from migrate_groups.migration.across.compare import Comparison, compare
 from migrate_groups.migration.across.places import MirroredPartition, find_places
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.place import Place, Status
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.records import Records
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
+from tests.support.simulated_mirror import Mirrored, mirrored
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
 
@@ -77,8 +84,7 @@ def test_one_place_for_all_groups_with_the_same_committed_offset(two):
 def test_a_window_grows_until_it_is_anchored(two):
     """Records of one timestamp tell nothing, so that more are read before the committed offset."""
     two.source.produce("orders", 0, 50, timestamp=1)
-    for _ in range(300):
-        two.source.produce("orders", 0, 1, timestamp=2)
+    two.source.produce("orders", 0, 300, timestamp=2)
     two.source.produce("orders", 0, 1, timestamp=3)
     two.source.commit("g", HERE, 350)
     two.mirror(0, 351)
@@ -117,6 +123,16 @@ def test_an_empty_topic_continues_at_its_start(two):
     assert (found.place.status, found.place.offset, found.found.mirrored_to) == (Status.EXACT, 0, 0)
 
 
+def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
+    """The group would skip what the mirror had delivered before it was deleted."""
+    two.produce(5)
+    two.mirror(0, 3)
+    two.target.delete_records("eu.orders", 0, 3)
+    two.source.commit("g", HERE, 0)
+    (found,) = two.compared("g").partitions
+    assert (found.place.status, found.place.offset) == (Status.GONE, None)
+
+
 def test_a_compacted_topic_is_judged_by_its_neighbours(two):
     """Either topic may be the compacted one."""
     two.target.create_topic("eu.orders", 1, compacted=True)
@@ -142,3 +158,57 @@ def test_a_cluster_is_not_compared_with_itself(two):
     """Two addresses may be those of one cluster."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
         compare(two.here, two.here, ["g"], TopicNames(), FakeClock())
+
+
+def _two_of(case: Mirrored) -> Two:
+    """Return two clusters with a simulated mirror's log and copy."""
+    made = Two()
+    made.source.append_copies("orders", 0, _records(case, range(len(case.log))))
+    made.target.append_copies("eu.orders", 0, _records(case, case.copied))
+    return made
+
+
+def _records(case: Mirrored, indices: Sequence[int]) -> Records:
+    return Records(
+        offsets=range(len(indices)),
+        timestamps=[max(0, case.timestamps[index]) for index in indices],
+        prints=[case.log[index] for index in indices],
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_place_skips_a_record(seed, monkeypatch):
+    """From no place a group skips a record, once the mirror goes on; from an exact one it reads none again.
+
+    Logs are simulated, also those of which records were deleted on either cluster. The windows are short, so that they
+    grow. Identical records count as equal.
+    """
+    monkeypatch.setattr(places, "_WINDOW", 3)
+    monkeypatch.setattr(places, "_GROWTH", 2)
+    rng = random.Random(seed)
+    statuses: Counter[Status] = Counter()
+    for _ in range(800):
+        case = mirrored(rng)
+        two, cut, deleted = _two_of(case), rng.randint(0, len(case.log)), 0
+        if rng.random() < 0.3:
+            two.source.delete_records("orders", 0, rng.randint(0, len(case.log)))
+        if rng.random() < 0.3:
+            deleted = rng.randint(0, len(case.copied))
+            two.target.delete_records("eu.orders", 0, deleted)
+        asked = MirroredPartition(HERE, cut, THERE)
+        place = find_places(two.here, two.there, [asked])[asked].place
+        statuses[place.status] += 1
+        if place.offset is not None:
+            _judge(case, cut, place, deleted)
+    assert statuses[Status.EXACT] > 300
+    assert {Status.AMBIGUOUS, Status.NOT_MIRRORED, Status.GONE} <= statuses.keys()
+
+
+def _judge(case: Mirrored, cut: int, place: Place, deleted: int) -> None:
+    assert place.offset is not None
+    read = Counter(case.log[index] for index in case.copied[max(place.offset, deleted) :])
+    later = Counter(case.log[case.copied[-1] + 1 :] if case.copied else case.log)
+    delivered = Counter(case.log[index] for index in set(case.copied) if index >= cut)
+    assert not {each for each in delivered if (read + later)[each] < delivered[each]}, (case, cut, place, deleted)
+    if place.status is Status.EXACT:
+        assert not read.keys() - set(case.log[cut:]), (case, cut, place, deleted)

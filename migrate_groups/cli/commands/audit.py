@@ -21,7 +21,8 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.fence import Fence
     from migrate_groups.planning.execution import Execution

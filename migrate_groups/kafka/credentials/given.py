@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import read_bytes, status
-from migrate_groups.text import did_you_mean
+from migrate_groups.text import did_you_mean, is_unicode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # librdkafka's name of a property (as in files of kcat and confluent-kafka), and Kafka's name of the same property.
@@ -81,7 +81,7 @@ _HARMLESS = frozenset(
         *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
     )
 )
-# Lines of a PEM key whose line ends are not escaped are taken for keys, as in Java, so no other form of key is shown.
+# Only keys of this form are shown. If line ends of a PEM key are not escaped, its lines are read as keys, as in Java.
 _SHOWN = re.compile(r"[a-z][a-z0-9._-]{0,99}|[A-Za-z.]{1,40} in sasl\.jaas\.config")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _MOST_BYTES = 1_000_000
@@ -146,10 +146,13 @@ def similar_property(key: str) -> str:
 class Given:
     """Client properties or JAAS options, by their names in Kafka. It keeps track of the keys that were not used.
 
-    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if both are given with different values.
+    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if both are given with different values,
+    or if a value can't be encoded as UTF-8, because it can't be sent to a broker then.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
+        if wrong := [_shown(key) for key, value in values.items() if not is_unicode(value)]:
+            raise InvalidInput(f"the value of {wrong[0]} is not UTF-8, or has half of a character: write it anew")
         self._written = {_LIBRDKAFKA[key]: key for key in values if key in _LIBRDKAFKA}
         for key, written in self._written.items():
             if values.get(key, values[written]) != values[written]:
@@ -184,7 +187,10 @@ class Given:
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys of the given client properties that nothing has read yet, sorted; in no form a secret."""
+        """Return the keys that are marked as not used, sorted, in the spelling that the file has.
+
+        A key that may contain a secret is replaced by a text.
+        """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 
 

@@ -45,25 +45,28 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
         if not hasattr(login, "begin"):
-            super().__init__(**config)  # another program's client in this process
+            super().__init__(**config)  # a client in this process that does not belong to this package
             return
         self._is_done = self._is_authenticated = False
         with _refused():
             self.auth_id, self._client_ctx, self._next_token = login.begin(config["host"])
 
     def receive(self, auth_bytes: bytes) -> None:
-        """Take the broker's answer."""
+        """Process the broker's answer."""
         with _refused():
             super().receive(auth_bytes)
 
     def auth_details(self) -> str:
-        """Return a text for the log; kafka-python's own asks a context that may have expired since."""
+        """Return a text for the log. kafka-python's own method uses a context that may have expired since."""
         return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
 
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Raise `SaslAuthenticationFailedError` in place of any error, because gssapi's errors have no class of Python."""
+    """Turn any error of the block into `SaslAuthenticationFailedError`.
+
+    Every exception is caught, because the errors of gssapi have no common class that can be named without importing it.
+    """
     try:
         yield
     except Exception as error:

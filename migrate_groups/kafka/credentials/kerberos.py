@@ -54,9 +54,9 @@ class Kerberos:
         raise ClusterUnavailable(f"the second client can't log in: {NO_SECOND_CLIENT}")
 
     def begin(self, host: str) -> tuple[str, Any, bytes]:
-        """Return the name of the service on a host, the security context of a login to it, and its first token.
+        """Begin a login: return the name of the service on a broker's host, the security context, and its first token.
 
-        Tickets are read anew each time. Raises `ClusterUnavailable` if there is none, or if it has expired.
+        The tickets are read again each time. Raises `ClusterUnavailable` if there is no ticket, or if it has expired.
         """
         import gssapi
 

@@ -84,7 +84,10 @@ def _octets(part: bytes) -> bytes:
 
 
 def _check_iterations(algorithm: bytes, depth: int = 0) -> None:
-    """Raise `Damaged` if the parameters of an algorithm have a number that is too large for a number of iterations."""
+    """Raise `Damaged` if the parameters of an algorithm ask for too many iterations.
+
+    The parameters differ between algorithms, so each number in them is taken for a number of iterations.
+    """
     for tag, value in children(algorithm):
         if (tag == _INTEGER and int.from_bytes(value) > _MOST_ITERATIONS) or depth > _DEEPEST:
             raise Damaged

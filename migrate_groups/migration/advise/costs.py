@@ -108,7 +108,7 @@ def alone(
 
 
 def _predicted(seconds: float, at_most: float) -> Predicted:
-    """Return predicted seconds, to the millisecond, as the log has them."""
+    """Return a prediction, rounded to milliseconds, because the log has no finer times."""
     return Predicted(round(seconds, 3), round(at_most, 3))
 
 

@@ -111,7 +111,7 @@ def _reading(wanted: ApplyRequest) -> str:
 
 
 def _advice(wanted: ApplyRequest) -> Advice:
-    """Return what to do next, for offsets from a file or for offsets that were just read from a group."""
+    """Return the advice for the reasons of checks: for offsets from a file, or for offsets just read from a group."""
     if wanted.source is None:
         return FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]

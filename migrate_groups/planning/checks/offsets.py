@@ -131,8 +131,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
     """Return the partitions for which neither a decision nor a committed offset of the target group exists.
 
-    Only topics without a source group can have such partitions. Of a topic with a source group, a partition that the
-    file lacks has a decision (`Origin.ABSENT`).
+    Only topics without a source group can have such partitions. If a topic has a source group, its partitions that are
+    not in the file have a decision with the origin ``ABSENT``.
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
     known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}

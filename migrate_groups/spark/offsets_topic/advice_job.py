@@ -164,8 +164,8 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
     """Return one row for each application of each group, with the columns of `SharedCost`.
 
-    classic, new: what `generations.generations` and `generations.consumers` return. missing: columns log_partition and
-    missing.
+    found: the tables of `overload`. classic, new: the results of `generations.generations` and `generations.consumers`.
+    missing: the columns log_partition and missing.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
@@ -216,7 +216,10 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFra
 
 
 def _seconds(rows: Column) -> Column:
-    """Return the sum of the seconds of these rows; 0 without such rows; null if the seconds of none are known."""
+    """Return the sum of the seconds of these rows.
+
+    It is 0 if there are no such rows, and null if there are, but none has known seconds.
+    """
     return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
 
 

@@ -2,7 +2,7 @@
 
 A group's committed offset at a moment is its last commit in the log up to that moment. Compaction removes a commit once
 a later one has replaced it. So each commit in the log was really made, but the last one before an earlier moment may be
-missing. The history then uses an older commit, and the real lag at that moment was smaller than the lag that it shows.
+missing. The history then uses an older commit, and shows a lag that is at least the real lag at that moment.
 """
 
 from __future__ import annotations
