@@ -62,30 +62,9 @@ class Logs:
         gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
         live = self._source.records.read(gaps, committed_only=True)
         return {
-            partition: self._window(partition, records, live.get(partition), spans[partition], committed[partition])
+            partition: _window(records, live.get(partition), spans[partition], committed[partition])
             for partition, records in everything.items()
         }
-
-    def _window(
-        self, partition: TopicPartition, records: Records, live: Records | None, span: range, committed: int
-    ) -> Window:
-        """Return the records of a source partition as a `Window`.
-
-        It begins with the first record whose timestamp differs from that of the record before it, if there is one.
-        live: the records without those of aborted transactions; None: no record was aborted.
-        """
-        is_start = span.start == self.ranges[partition].start
-        first = 0 if is_start else _first_of_a_timestamp(records, committed)
-        offsets = records.offsets[first or 0 :]
-        kept = None if live is None else set(live.offsets)
-        part = LogPart(
-            offsets=offsets,
-            timestamps=records.timestamps[first or 0 :],
-            prints=records.prints[first or 0 :],
-            from_start=is_start and not span.start,
-            aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
-        )
-        return Window(part, first is not None)
 
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
@@ -122,6 +101,24 @@ class Logs:
             start=start,
             is_cut_off=0 < start == self.copy_ranges[copy].start,
         )
+
+
+def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
+    """Return a window that begins with a timestamp which the record before it does not have, if there is one.
+
+    live: the records that were not aborted; None: all.
+    """
+    first = _first_of_a_timestamp(records, committed) if span.start else 0
+    offsets = records.offsets[first or 0 :]
+    kept = None if live is None else set(live.offsets)
+    part = LogPart(
+        offsets=offsets,
+        timestamps=records.timestamps[first or 0 :],
+        prints=records.prints[first or 0 :],
+        from_start=not span.start,
+        aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
+    )
+    return Window(part, first is not None)
 
 
 def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:
