@@ -10,6 +10,7 @@ from msgspec import structs
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.log_ports import LogReader
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -568,7 +569,7 @@ class Recording(InMemoryCluster):
         return super().__getattribute__(name)
 
 
-QUESTIONS = {name for name in vars(GroupReader) if not name.startswith("_")} | {"committed"}
+QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} | {"committed"}
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
