@@ -188,6 +188,8 @@ def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
         f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
         NOTHING_TO_UNDO
         if outcome.execution.wrote_nothing
+        else f"back: migrate-groups rollback {folder} (on the target cluster, before the new groups commit)"
+        if outcome.execution.translation
         else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after{also})",
     )
 
