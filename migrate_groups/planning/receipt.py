@@ -109,6 +109,19 @@ class Receipt:
         judged |= {order: lane for order, lane in self.lanes.items() if lane.execution == last}
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
+    @cached_property
+    def source_offsets(self) -> Mapping[Order, int]:
+        """The source groups' committed offsets that this run has handed over, by target group, topic and partition.
+
+        For a hand-over from another cluster, the key has the source group and the topic there.
+        """
+        if self.hand_over is None:
+            return {}
+        if (source := self.hand_over.translation) is not None:
+            return {(source.group, *each.source): each.offset for each in source.partitions}
+        changes = (entry.change for entry in self.hand_over.entries)
+        return {change.order: change.source_committed.offset for change in changes if change.source_committed}
+
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
 

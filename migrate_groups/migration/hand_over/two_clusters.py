@@ -77,7 +77,7 @@ class TwoClusters:
             options=options,
             changes=changes_of(chosen),
             checks=(
-                *checks_of_source(decisions, here, options),
+                *checks_of_source(decisions, here, options, receipt),
                 *checks_of_mirror(translation, here, there, options),
                 *checks_of_target(chosen, there, options, receipt),
             ),

@@ -14,7 +14,7 @@ from migrate_groups.planning.checks.run import written
 from migrate_groups.planning.decide import Decision, changes_of
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.wanted import Origin
@@ -22,11 +22,13 @@ from migrate_groups.planning.wanted import Origin
 _ADVICE = Advice(read_again="run the same command again")
 
 
-def checks_of_source(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
+def checks_of_source(
+    decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
+) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
     decisions: where the group itself would start on its cluster. survey: the facts of that cluster, with committed
-    offsets that were read after the places were found.
+    offsets that were read after the places were found. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
@@ -38,7 +40,7 @@ def checks_of_source(decisions: Sequence[Decision], survey: Survey, options: Wri
         hidden_topics(wanted, survey),
         source.stopped(wanted, survey, options, _ADVICE),
         source.not_moved(wanted, survey, _ADVICE),
-        source.vanished(wanted, survey, options, NOTHING_WRITTEN),
+        source.vanished(wanted, survey, options, receipt),
         offsets.complete(decisions, survey, options, _ADVICE),
         offsets.in_range(decisions, starts, survey),
     )
