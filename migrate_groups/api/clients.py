@@ -12,7 +12,8 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader, Side
+from migrate_groups.migration.log_ports import OffsetsTopicReader
+from migrate_groups.migration.ports import Clients, GroupReader, Side
 from migrate_groups.migration.reading.similar import similar_groups_named
 
 
@@ -46,7 +47,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints.
+    """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records.
 
     Both are closed after the block.
     """
@@ -58,7 +59,7 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

@@ -65,7 +65,10 @@ def find_kafka(*, version: str, home: Path | None, maven_mirror: str | None) -> 
 
 
 def find_mirror_maker(kafka: KafkaJars, java: Java, *, home: Path | None, maven_mirror: str | None) -> KafkaJars:
-    """Return the jars of MirrorMaker 2 of the same version as ``kafka``. The rest is as for `find_kafka`."""
+    """Return the jars of MirrorMaker 2, in the same version as ``kafka``.
+
+    home, maven_mirror and the errors are as in `find_kafka`.
+    """
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars
 

@@ -1,4 +1,4 @@
-"""Save ``places.parquet``, the places that `compare` has found on another cluster, with the evidence for each."""
+"""Save ``places.parquet``: the places that `compare` has found on another cluster, and the facts that show them."""
 
 from __future__ import annotations
 

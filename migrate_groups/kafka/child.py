@@ -1,7 +1,7 @@
-"""Ask a child process in which confluent-kafka runs.
+"""Run confluent-kafka in child processes, and send requests to them.
 
-confluent-kafka runs in child processes, because librdkafka can crash its process
-(docs/kafka-behaviour.md#confluent-kafka), and holds memory and threads after a client is closed.
+librdkafka can crash its process (docs/kafka-behaviour.md#confluent-kafka), and holds memory and threads after a client
+is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from migrate_groups.kafka.client_config import ClientConfig
 
 GRACE_SECONDS = 5.0
-"""Added to the child's own time-out, so that only a child that hangs or has died exceeds it."""
+"""These seconds are added to the child's time-out, so that only a child that hangs or has died exceeds the sum."""
 _librdkafka = logging.getLogger(f"{__name__}.librdkafka")
 # These contexts of librdkafka log connections, logins and requests, but no password, key or token
 # (docs/kafka-behaviour.md#confluent-kafka).
@@ -39,7 +39,7 @@ def question(verb: str, config: ClientConfig, **arguments: Any) -> bytes:
 class Child:
     """A child process in which confluent-kafka runs. Requests and answers are lines of JSON, one after the other.
 
-    program: the module of this package's ``kafka`` that the process runs, with `migrate_groups.kafka.child_program`.
+    program: the name of the module in ``migrate_groups.kafka`` that the process runs.
     """
 
     def __init__(self, program: str) -> None:
@@ -50,6 +50,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if logs else subprocess.DEVNULL,
+            process_group=0,  # otherwise Ctrl-C at a terminal would reach the child, too, and it would log a traceback
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
@@ -58,7 +59,7 @@ class Child:
             self._logging.start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Send a request to the child process, and return its answer, or the first one of several.
+        """Send a request to the child process, and return its answer; if it has several answers, the first one.
 
         question: the request as a line of JSON. None: the child has died, or did not answer within ``timeout`` seconds.
         """
@@ -67,12 +68,15 @@ class Child:
         try:
             stdin.write(question)
             stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # ValueError: `end`, in another thread, has closed the pipe
             return None
         return self.next_answer(timeout)
 
     def next_answer(self, timeout: float) -> dict[str, Any] | None:
-        """Return the next one of several answers; None as for `answer`."""
+        """Return the next answer to the last request.
+
+        None: the child has died, or did not answer within ``timeout`` seconds.
+        """
         try:
             line = self._lines.get(timeout=timeout)
         except queue.Empty:

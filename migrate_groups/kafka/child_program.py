@@ -1,4 +1,4 @@
-"""What a child process runs in which confluent-kafka is: it answers requests on stdin.
+"""The main loop of a child process in which confluent-kafka runs: it answers requests.
 
 Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration of confluent-kafka is
 in the request, so that no secret is on a command line.
@@ -6,6 +6,8 @@ in the request, so that no secret is on a command line.
 
 from __future__ import annotations
 
+import os
+import queue
 import resource
 import signal
 import sys
@@ -23,20 +25,34 @@ _ASLEEP_SECONDS = 0.001
 def serve(*functions: Callable[..., Any]) -> None:
     """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
 
-    A request is the line ``{"verb": name of the function, "arguments": {…}}``. The answer is ``{"answer": result}``, or
-    ``{"error": text}`` if the function raises an error. An iterator gives one answer for each of its items.
+    functions: those that a request can call. A request is the line ``{"verb": name of the function, "arguments":
+    {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error. A function
+    that returns an iterator gives one answer for each of its items.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
     verbs = {each.__name__: each for each in functions}
-    for line in sys.stdin.buffer:
-        question = msgspec.json.decode(line)
+    questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(questions,), daemon=True).start()
+    while True:
+        question = msgspec.json.decode(questions.get())
         try:
             result = verbs[question["verb"]](**question["arguments"])
             for each in result if isinstance(result, Iterator) else (result,):
                 _write({"answer": each})
         except Exception as error:  # noqa: BLE001  the parent decides what an error means
             _write({"error": str(error)})
+
+
+def _take(questions: queue.SimpleQueue[bytes]) -> None:
+    """Put the lines of stdin into a queue. When stdin is closed, end this process at once.
+
+    The parent may be killed while a request waits for a broker. Without this, the process would keep its secrets in
+    memory until the request's time-out.
+    """
+    for line in sys.stdin.buffer:
+        questions.put(line)
+    os._exit(0)
 
 
 def _write(answer: dict[str, Any]) -> None:

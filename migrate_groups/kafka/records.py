@@ -1,6 +1,7 @@
-"""Read records as fingerprints, with a consumer of confluent-kafka in a child process.
+"""Read records with confluent-kafka in a child process, as fingerprints: a hash of each record in place of its content.
 
-librdkafka decompresses and decodes batches some ten times faster than kafka-python, and needs no package for it.
+librdkafka decompresses and decodes batches some ten times faster than kafka-python, and needs no further package for
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PRINT_BYTES = 16
 
 
 class KafkaRecords:
-    """Reads records as fingerprints (implements `RecordReader`). It joins no group and commits nothing.
+    """Reads the fingerprints of records (implements `RecordReader`). It joins no group and commits nothing.
 
     It needs Read on the topics. The child process starts with the first request, or before it with `start`.
     """
@@ -43,10 +44,11 @@ class KafkaRecords:
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
         """Return the records in a span of offsets of each partition.
 
-        committed_only: without the records of aborted and open transactions.
+        spans: for each partition the offsets to read. committed_only: whether to leave out the records of aborted and
+        of open transactions.
 
-        Raises `NotAuthorized` if Read on a topic is lacking, `ClusterUnavailable` if a partition does not answer within
-        the time-out, or if the child process dies.
+        Raises `NotAuthorized` if the principal lacks Read on a topic; `ClusterUnavailable` if a partition does not
+        answer within the time-out, or if the child process dies.
         """
         found = {partition: _Span() for partition in spans}
         asked = [partition for partition, span in spans.items() if span]
@@ -107,7 +109,10 @@ class _Span:
         self._is_log_append_time = False
 
     def add(self, offsets: str, timestamps: str, prints: str, is_log_append_time: bool) -> None:
-        """Add a piece of `migrate_groups.kafka.records_process.records`, whose bytes are in base64."""
+        """Add records from an answer of `migrate_groups.kafka.records_process.records`.
+
+        The texts are bytes in base64.
+        """
         self._offsets.frombytes(b64decode(offsets))
         self._timestamps.frombytes(b64decode(timestamps))
         content = b64decode(prints)

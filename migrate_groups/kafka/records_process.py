@@ -1,4 +1,4 @@
-"""The program of the process that reads records with confluent-kafka, and answers with their fingerprints."""
+"""The program of the child process that reads records with confluent-kafka, and answers with their fingerprints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from migrate_groups.text import some
 
 _POLL_SECONDS = 0.5
 _BATCH = 10_000
-# For all partitions of a consumer, so that the memory does not grow with their number.
+# The limit is for all partitions of a consumer together, so that the memory does not grow with their number.
 _QUEUED_KILOBYTES = 65_536
 _LOG_APPEND_TIME: int = confluent_kafka.TIMESTAMP_LOG_APPEND_TIME
 _END: int = confluent_kafka.KafkaError._PARTITION_EOF
@@ -26,12 +26,11 @@ def records(
 ) -> Iterator[list[Any]]:
     """Yield the records in spans of offsets, in pieces, and at least every 0.5 s, until all spans are complete.
 
-    spans: topic, partition, first offset, and the offset at which reading ends, of each. A piece is a list of ``[index
-    of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether the span is
-    complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; a fingerprint is 16 bytes.
-
-    committed_only: without the records of aborted and open transactions. timeout: in seconds; an error is raised if no
-    record comes for so long.
+    spans: for each its topic, its partition, its first offset, and the offset at which it ends (exclusive). A piece is
+    a list of ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether the
+    span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; a fingerprint is 16 bytes.
+    committed_only: whether to leave out the records of aborted and of open transactions. timeout: seconds; if no record
+    comes for this time, an error is raised.
     """
     said: list[str] = []
     settings = {
@@ -70,7 +69,7 @@ def records(
 
 
 class _Piece:
-    """Some records of one partition, and whether the span is complete with them."""
+    """Some records of one partition, and whether they complete its span."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -88,13 +87,17 @@ class _Piece:
         self._prints += fingerprint(timestamp, message.key(), message.value(), message.headers() or ())
 
     def content(self) -> list[Any]:
-        """Return the piece as `records` yields it, without the index."""
+        """Return the piece in the form in which `records` yields it, without the index of the span."""
         parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
         return [*parts, self._is_log_append_time, self.is_complete]
 
 
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
-    """Return the records in messages by partition. left: index and end of the spans that are not complete."""
+    """Return the records in these messages, by partition.
+
+    left: the spans that are not complete yet; for each partition the index of the span and its end. Spans that are
+    complete now are removed.
+    """
     pieces: dict[tuple[str, int], _Piece] = {}
     for message in messages:
         partition = message.topic(), message.partition()
@@ -112,9 +115,9 @@ def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]
 
 
 def fingerprint(timestamp: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
-    """Return 16 bytes that stand for a record: its timestamp, key, value and headers.
+    """Return the fingerprint of a record: a hash of 16 bytes over its timestamp, key, value and headers.
 
-    None and empty bytes differ, and so do headers in another order.
+    The fingerprints of a null and of an empty key or value differ, and so do those of headers in another order.
     """
     parts = [key, value]
     for name, content in headers:

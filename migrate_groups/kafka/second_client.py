@@ -34,14 +34,28 @@ class SecondClient:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._child: Child | None = None
+        self._is_closed = False
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
         """Start the child process, if it is not running, and do not wait for it."""
-        self._child = self._child or Child(_PROGRAM)
+        self._started()
+
+    def _started(self) -> Child | None:
+        """Return the running child process, after starting it if necessary; None after `close`."""
+        if self._is_closed:
+            return None
+        child = self._child = self._child or Child(_PROGRAM)
+        if self._is_closed:  # `close`, in another thread, may have missed this child
+            child.end()
+        return child
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process for good. A thread that waits for its answer gets `ClusterUnavailable`."""
+        self._is_closed = True
+        self._end_child()
+
+    def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             child.end()
@@ -98,7 +112,7 @@ class SecondClient:
                 answer = self._answer(question(verb, self._config, groups=groups))
                 if answer is not None:
                     break
-                self.close()  # otherwise a late answer would be taken for the answer to the next question
+                self._end_child()  # otherwise a late answer would be taken for the answer to the next question
         if answer is None:
             raise ClusterUnavailable(
                 f"the second client (confluent-kafka) died or hung twice while {_DOING}: run the command again"
@@ -116,8 +130,8 @@ class SecondClient:
         return ClusterUnavailable(f"the second client (confluent-kafka) failed while {_DOING}: {error}")
 
     def _answer(self, asked: bytes) -> dict[str, Any] | None:
-        self._child = self._child or Child(_PROGRAM)
-        return self._child.answer(asked, self._config.timeout + GRACE_SECONDS)
+        child = self._started()
+        return child.answer(asked, self._config.timeout + GRACE_SECONDS) if child else None
 
 
 def _line(groups: Mapping[str, Collection[Any]]) -> str:

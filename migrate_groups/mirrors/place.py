@@ -1,8 +1,9 @@
-"""Find where a group must continue in the copy of a partition, so that it skips no record and reads none again.
+"""Find the offset at which a group must continue in the copy of a partition, to skip no record and read none again.
 
-What `find_place` guarantees for `Status.EXACT`: when the target was read, every record at or after the committed offset
-that the mirror had delivered stood at or behind the place, and none from before it did; identical records count as
-equal. The mirror must keep the order of each partition, and must neither drop nor alter records.
+This offset is called the place. If `find_place` returns `Status.EXACT`, the following held when the target was read.
+Each record at or after the committed offset that the mirror had delivered had a copy at or after the place, and no
+earlier record had one there. Identical records count as equal. The mirror must keep the order of each partition, and
+must neither drop nor alter records.
 """
 
 from __future__ import annotations
@@ -19,40 +20,41 @@ from migrate_groups.text import counted
 
 
 class Status(StrEnum):
-    """How well the place in the copy is known."""
+    """How exactly the place in the copy is known."""
 
     EXACT = "exact"
-    """There is one place, and all that was read fits it."""
+    """There is exactly one place, and all records that were read agree with it."""
     AMBIGUOUS = "ambiguous"
-    """There are several places among identical records."""
+    """There are several possible places, because records are identical."""
     BOUNDED = "bounded"
-    """Compaction has removed the records that would tell the place; it lies within a number of records."""
+    """Compaction has removed the records that would show the place. It lies within a known number of records."""
     NOT_MIRRORED = "not mirrored yet"
-    """The mirror has not delivered the records up to the committed offset, or delivers them again just now."""
+    """The mirror has not yet delivered the records up to the committed offset, or is just delivering them again."""
     GONE = "gone"
-    """One of the logs starts after the place, because records were deleted."""
+    """The place is before the start of one of the logs, because records were deleted."""
     DIFFERENT = "different"
-    """The copy has other records than the source: it is filtered, altered, or written by somebody else, too."""
+    """The copy has other records than the source: the mirror filters or alters them, or others write to the copy."""
     UNDETERMINED = "undetermined"
-    """It can't be told."""
+    """The place can't be determined."""
 
 
 class Method(StrEnum):
     """How the place was looked for."""
 
     WALK = "walk"
-    """All records of the copy from before the place to the end were told apart by their order (`walk`)."""
+    """Each record of the copy was matched with a record of the source, by the order of the records (`walk`)."""
     NEIGHBOURS = "neighbours"
-    """The topic is compacted: between the nearest records that both logs have."""
+    """The topic is compacted. The place lies between the nearest records that both logs have."""
     NONE = ""
     """No records were compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPart(Records):
-    """The records of the source from some offset to the log end.
+    """The records of a source partition from some offset to the log end.
 
-    from_start: no record stood before the first one, ever. aborted: indices of the records of aborted transactions.
+    from_start: whether the log never had a record before the first one. aborted: the indices of the records of aborted
+    transactions.
     """
 
     from_start: bool
@@ -70,9 +72,10 @@ class CopyPart(Records):
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: records that the group would read again, and would skip, from its committed offset on the target
-    instead of from the place; None: not known. copies: records that the mirror has written more than once. aborted:
-    records of aborted transactions at or behind the place, which the mirror has delivered as if they were committed.
+    again, skipped: how many records the group would read again, and how many it would skip, if it started at its
+    committed offset on the target instead of at the place; None: not known. copies: the number of copies besides the
+    first copy of each record. aborted: the number of records of aborted transactions at or after the place; the mirror
+    has delivered them as if they were committed.
     """
 
     again: int | None = None
@@ -86,13 +89,14 @@ _NO_COUNTS = Counts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a group must continue in the copy of a partition.
+    """The place at which a group must continue in the copy of a partition.
 
-    offset: the place, or the lowest of several; None: there is none. reread: how many records are read again at most if
-    the group starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise empty.
+    offset: the place, or the lowest possible one; None if there is none. reread: the largest number of records that the
+    group reads again if it starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise
+    empty.
 
-    before, after: the fingerprints of the source's last record before the committed offset, and of its first one at or
-    after it; None: the source has none, or was not read.
+    before, after: the fingerprints of the source's last record before the committed offset, and of its first record at
+    or after it; None if there is no such record, or if it was not read.
     """
 
     status: Status
@@ -106,12 +110,15 @@ class Place:
 
 
 def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
-    """Return where a group with the committed offset ``committed`` on the source must continue in the copy.
+    """Return the place that belongs to a committed offset, in the copy of its partition.
 
-    source: the source's records, with at least one before the committed offset, if there is one. copy: all records of
-    the target from the first one that may be a copy of the source's first one, and from ``there``, to the end. The
-    source must have been read after the end of the copy was known. there: the group's committed offset on the target;
-    None: it has none. compacted: one of both topics is compacted.
+    - source: the records of the source partition, from one before the committed offset (if there is one) to the log
+      end. They must have been read after the end of the copy was known.
+    - committed: the group's committed offset on the source.
+    - copy: the records of the copy to its end, from the first that may be a copy of the first record in ``source``. If
+      ``there`` is lower, from there on.
+    - there: the group's committed offset on the target; None: it has none.
+    - compacted: whether the topic is compacted on one of the clusters.
     """
     source = _as_mirrored(source, copy)
     cut = bisect_left(source.offsets, committed)
@@ -135,7 +142,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return the source without aborted records, if the mirror does not deliver them."""
+    """Return the source's records without those of aborted transactions, unless the mirror delivers these too."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -168,7 +175,7 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
             status=Status.GONE, reason=f"the target's log starts {counted(lost, 'offset')} later", counts=counts
         )
     if index:
-        # If nothing follows it, the last record itself must tell that it is the one before the committed offset.
+        # If no record follows the place, only the last record shows that the mirror has reached the committed offset.
         is_certain = not at_end or (indices[-1] != OLDER and len(found.ends) == 1)
         is_delivered = indices[index - 1] == cut - 1 and is_certain
     else:
@@ -206,7 +213,10 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the records at or after the cut that the copy has before its index ``start``, and not again from there."""
+    """Return the records at or after the cut that the copy has only before its index ``start``.
+
+    They are indices in the source's records. indices: such an index for each record of the copy.
+    """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
 
@@ -219,7 +229,10 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 
 
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
-    """Return the place between the last record from before the cut and the first one after it that both logs have."""
+    """Return the place in a compacted topic, from the records that both logs have.
+
+    The place lies between two of these: the last one from before the cut, and the first one from after it.
+    """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):
         return Place(status=Status.UNDETERMINED, reason="identical records in a compacted topic")

@@ -42,9 +42,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
     how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
 
-    own: offsets besides ``change.after`` that this migration wrote, or may have written: those of interrupted earlier
-    runs. If this run's offset was refused but may have been in place, it is in ``own`` too. None in ``own`` is a
-    deletion. If the group has one of these offsets, no other client has committed.
+    own: further offsets that this migration wrote, or may have written, besides ``change.after``. They are those of
+    interrupted earlier runs, and ``change.after`` itself if it was refused but may have been in place. None stands for
+    a deletion of the offset. As long as the group has one of these offsets, no other client has committed.
     """
 
     change: Change
@@ -127,13 +127,15 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return this execution as one that resumes an interrupted run. earlier: that run's entries, by partition.
+        """Return this execution, changed so that it continues an interrupted run.
 
-        The pre-image of a partition is the committed offset that a rollback restores. It stays that of the interrupted
-        run if the current committed offset is this pre-image, or an offset that the interrupted run may have written.
-        Any other current offset is another client's commit, and becomes the new pre-image. If the interrupted run has
-        put the planned offset in place, the outcome is ``unknown`` until the offset is read back, and the offset is not
-        written again.
+        earlier: that run's entries, by partition. The pre-image of a partition is the committed offset that a rollback
+        restores. The pre-image of the interrupted run is kept if the group still has it, or has an offset that the
+        interrupted run may have written. Otherwise another client has committed, and the group's current offset becomes
+        the pre-image.
+
+        If the interrupted run has put the planned offset in place, the outcome is ``unknown`` until the offset is read
+        back, and the offset is not written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 

@@ -16,10 +16,10 @@ from migrate_groups.planning.run_states import State
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
-    """Return how the intent of the plan made now differs from that of the approved plan, one message a difference.
+    """Compare the intent of the current plan with that of the approved plan, and return a message for each difference.
 
-    The intent is the cluster, the options, and which topic partitions go from which group to which group. The list is
-    empty if the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
+    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
+    the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
     """
     if approved.intent == now.intent:
         return []
@@ -48,10 +48,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Return how the intent of a plan differs from that of the run that it is to resume, one message a difference.
+    """Compare the intent of a plan with that of the run that it is to resume, and return a message for each difference.
 
-    The intent is the cluster, the options, and which topic partitions go from which group to which group. The list is
-    empty if there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
+    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
+    there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
     partitions are no difference:
 
     - a partition that was added to one of the run's topics since, even if the source group has committed an offset for

@@ -1,4 +1,4 @@
-"""Run MirrorMaker 2 between two sandboxes: a process that copies topics, and translates the offsets of groups."""
+"""Run MirrorMaker 2 between two sandboxes. It copies topics, and translates the committed offsets of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``compare`` finds: on a terminal and as JSON."""
+"""The result of ``compare``: the terminal view and the JSON document."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRR
 class ComparedPartition(Part, frozen=True, kw_only=True):
     """A partition of a group on both clusters.
 
-    committed_offset: on the source; null while a transactional commit is pending. target_topic: null if the target has
-    no such partition. place: the offset at which the group must continue on the target, or the lowest of several; null
-    if there is none. reread_at_most: how many records are read again at most from there. target_committed_offset: the
-    group's committed offset on the target; null if it has none. read_again, skipped: how many records it would read
-    again, and would skip, from that offset; null if this is not known. copies: how many records the mirror has written
-    more than once. aborted: how many records of aborted transactions at or after the place the mirror has delivered.
-    reason: why the status is not "exact"; otherwise empty.
-
-    method: how the place was found: "walk", or "neighbours" in a compacted topic; empty if no records were compared.
-    mirrored_to: the target's last stable offset when it was read; null if it was not read. fingerprint_before,
-    fingerprint_after: of the source's last record before the committed offset and its first one from there on; null if
-    there is none. A fingerprint is 16 bytes as hexadecimal digits.
+    committed_offset: the one on the source; null while a transactional commit is pending. target_topic: null if the
+    target has no such partition. place: the offset at which the group must continue on the target, or the lowest
+    possible one; null if there is none. reread_at_most: the largest number of records that the group reads again from
+    there. target_committed_offset: the group's committed offset on the target; null if it has none. read_again,
+    skipped: how many records the group would read again, and how many it would skip, from that offset instead of from
+    the place; null if not known. copies: the number of copies besides the first copy of each record. aborted: the
+    number of records of aborted transactions that the mirror has delivered at or after the place. reason: why the
+    status is not "exact"; otherwise empty. method: how the place was found: "walk", or "neighbours" in a compacted
+    topic; empty if no records were compared. mirrored_to: the last stable offset of the target's partition when it was
+    read; null if it was not read. fingerprint_before, fingerprint_after: those of the source's last record before the
+    committed offset and of its first record from there on; null if there is none. A fingerprint is 16 bytes as
+    hexadecimal digits.
     """
 
     group: str
@@ -65,7 +65,7 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
 
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
-    """The result of ``compare``."""
+    """The result of ``compare``: the partitions of the groups on both clusters."""
 
     source_cluster: str
     target_cluster: str
@@ -104,7 +104,7 @@ def document(found: Comparison) -> CompareDocument:
 
 
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
-    """Return the table of a comparison: a row for each partition, with the fields of the JSON document."""
+    """Return the rows of the table that ``compare`` writes: for each partition the fields of the JSON document."""
     shown = document(found)
     about = {
         "source_cluster": shown.source_cluster,
@@ -130,7 +130,10 @@ def _hex(print_: bytes | None) -> str | None:
 
 
 def terminal(found: Comparison) -> RenderableType:
-    """Return a line for each partition, those that need attention first, their reasons, and totals."""
+    """Return a table with a line for each partition, then their reasons and the totals.
+
+    Partitions that need attention come first.
+    """
     shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)
     for each in shown[:_MOST_ROWS]:

@@ -1,4 +1,4 @@
-"""A comparison of groups on two clusters as one HTML page without external parts: it has no script."""
+"""The result of ``compare`` as one HTML page without external parts and without a script."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLOURS = {
 
 
 class _Topic(NamedTuple):
-    """The bars of a group's topic. again, skipped: None if they are not known for any of its partitions."""
+    """The bars of a topic of a group. again, skipped: None if they are not known for any partition."""
 
     group: str
     topic: str

@@ -47,7 +47,7 @@ class _Held:
 
 
 def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | MigrateGroupsError]:
-    """Return each group's answer, or the error that asking raises."""
+    """Call ``ask`` with each group, and return its results by group; an error that it raises is the group's result."""
     found: dict[str, T | MigrateGroupsError] = {}
     for group in groups:
         try:
@@ -283,13 +283,13 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the first record at or after each partition's timestamp (milliseconds since 1970), or None."""
+        """Return each partition's first record at or after a timestamp (milliseconds since 1970); None: it has none."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that a ``read_committed`` consumer gets, or None."""
+        """Return each span's first record that ``read_committed`` consumers get; None: there is none."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -300,7 +300,7 @@ class InMemoryCluster:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
     def offsets_retention(self) -> timedelta | None:
-        """Return what `keep_offsets` set: 7 days by default; None: this principal may not read it."""
+        """Return the retention that `keep_offsets` set; by default 7 days; None: this principal may not read it."""
         return self._retention
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
@@ -308,7 +308,7 @@ class InMemoryCluster:
         return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return ``rebalance_delay``, which is 0 at first, as on a sandbox."""
+        """Return the attribute ``rebalance_delay``. It is 0 unless a test sets it, as on a sandbox."""
         return self.rebalance_delay
 
     def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
@@ -366,7 +366,10 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """Check that the group has no members, and do nothing else: no consumer joins a group in memory by itself."""
+        """Check that the group has no members.
+
+        A hold needs nothing more here, because no consumer joins a group by itself.
+        """
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()

@@ -11,7 +11,7 @@ from migrate_groups.model.records import Records
 
 @dataclass
 class Log:
-    """The records of a partition, each by its offset: its timestamp, and its fingerprint in ``prints``.
+    """The records of a partition: for each offset a timestamp, and in ``prints`` a fingerprint.
 
     unseen: offsets of transaction markers and aborted records. markers: offsets of transaction markers alone. epoch:
     the leader epoch. open_from: the first offset of the open transaction; None if there is none. epoch_starts: the
@@ -35,7 +35,7 @@ class Log:
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records with one timestamp, in milliseconds since 1970. Their contents are their numbers."""
+        """Append records with one timestamp, in milliseconds since 1970. The content of each is a number."""
         for number in range(records):
             self._add(timestamp, hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest())
 
@@ -49,7 +49,10 @@ class Log:
         self.end += 1
 
     def records(self, span: range, *, committed_only: bool) -> Records:
-        """Return the records in a span that a ``read_committed`` or a ``read_uncommitted`` consumer gets."""
+        """Return the records in a span that a consumer gets.
+
+        committed_only: whether its isolation level is ``read_committed``; otherwise it is ``read_uncommitted``.
+        """
         hidden = self.unseen if committed_only else self.markers
         end = self.last_stable_offset if committed_only else self.end
         offsets = [each for each in sorted(self.timestamps.keys() - hidden) if each in span and each < end]
@@ -73,7 +76,7 @@ class Log:
         self.epoch_starts[self.epoch] = self.end
 
     def end_of(self, epoch: int) -> int | None:
-        """Return the offset at which later leader epochs start; None: there is none."""
+        """Return the offset at which the next later leader epoch starts; None: there is no later epoch."""
         return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
@@ -82,6 +85,6 @@ class Log:
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record by offset with this timestamp or a later one, also if no consumer gets it."""
+        """Return the first record, by offset, with this timestamp or a later one. Consumers may not get this record."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

@@ -1,4 +1,4 @@
-"""The command that compares where groups stand on two clusters: compare."""
+"""The command that compares the offsets of groups on two clusters: compare."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def compare(
     output_format: options.Format = "table",
     connection: Connection,
 ) -> None:
-    """Compare where groups stand on two clusters, one of which has the topics from a mirror.
+    """Compare the committed offsets of groups on two clusters, where a mirror copies the topics.
 
     For each partition it finds, by the content of the records, where the group must continue on the target cluster. It
     says how many records would be read again or skipped from the group's committed offset there. It writes nothing to

@@ -74,7 +74,10 @@ def sandbox(
 
 
 def _run(document: SandboxDocument, output_format: str, wait: Callable[[], None]) -> None:
-    """Print the addresses, and wait for Ctrl-C, which is the way to stop the sandbox and thus no failure."""
+    """Print the addresses, and wait for Ctrl-C.
+
+    Ctrl-C is no failure, because it is the way to stop the sandbox.
+    """
     with suppress(KeyboardInterrupt):
         if output_format == "json":
             print_document(document)

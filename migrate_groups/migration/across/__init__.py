@@ -1,1 +1,1 @@
-"""From one cluster to another one that has a mirror's copies of its topics: find places, and compare."""
+"""Find the places of groups in the copies that a mirror has written to another cluster, and compare two clusters."""

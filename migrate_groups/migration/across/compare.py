@@ -1,4 +1,7 @@
-"""Compare where groups stand on two clusters, one of which has the other's topics from a mirror. Writes nothing."""
+"""Compare the committed offsets of groups on two clusters, where a mirror copies topics from one to the other.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ from migrate_groups.text import named
 class Compared(NamedTuple):
     """A partition of a group on both clusters, and the place at which the group must continue on the target.
 
-    at: ``there`` in it is the group's committed offset on the target; None: it has none.
+    at: the partition and its copy; ``at.there`` is the group's committed offset on the target, or None if it has none.
+    found: the place in the copy.
     """
 
     group: str
@@ -42,13 +46,16 @@ class Compared(NamedTuple):
 
     @property
     def is_off(self) -> bool:
-        """Whether the place is known, and the group would not start there on the target."""
+        """Whether the place is known exactly, and the group would start elsewhere on the target."""
         return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The partitions of the groups, with the ids of both clusters, and the time at which the target was read."""
+    """The result of `compare`: the partitions of the groups on both clusters.
+
+    taken_at: the time at which the target was read. topic_ids: topic ids by the names of the topics on the target.
+    """
 
     source_cluster: str
     target_cluster: str
@@ -58,19 +65,19 @@ class Comparison:
 
     @property
     def off(self) -> int:
-        """The number of partitions whose place is known, and where the group would not start on the target."""
+        """The number of partitions with an exact place, where the group would start elsewhere on the target."""
         return sum(each.is_off for each in self.partitions)
 
     @property
     def untold(self) -> int:
-        """The number of partitions whose place is not known exactly."""
+        """The number of partitions without an exact place."""
         return sum(not each.is_told for each in self.partitions)
 
     def rows(self, most_reread: int) -> SnapshotTable:
-        """Return the places on the target as a snapshot, whose rows have no source group.
+        """Return the places on the target as a snapshot. Its rows have no source group.
 
-        Left out are the places that are not exact, unless a group that starts there reads at most ``most_reread``
-        records again.
+        most_reread: a place that is not exact is included if a group that starts there reads at most this many records
+        again.
         """
         return SnapshotTable.of_rows(
             Row(
@@ -103,13 +110,14 @@ def compare(
     clock: Clock,
     most_records: int = MOST_RECORDS,
 ) -> Comparison:
-    """Return the place at which each group must continue on the target, for each partition that it has committed.
+    """Find the place at which each group must continue on the target, in each partition that it has committed.
 
-    names: the names of the topics on the target. most_records: how many offsets of a partition are read at most on each
-    cluster; a partition that needs more is `Status.UNDETERMINED`.
+    names: the names of the topics on the target. most_records: the largest number of offsets of a partition that are
+    read on each cluster; a partition that needs more is `Status.UNDETERMINED`.
 
     Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
-    `InvalidInput` if a topic has several possible names on the target; `NotAuthorized` and `ClusterUnavailable`.
+    `InvalidInput` if both clusters are the same, or if a topic has several possible names on the target;
+    `NotAuthorized` and `ClusterUnavailable`.
     """
     source_cluster, target_cluster = source.groups.cluster_id(), target.groups.cluster_id()
     if source_cluster == target_cluster:

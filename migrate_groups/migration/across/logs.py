@@ -1,4 +1,4 @@
-"""Read the records of two clusters from which the places in a mirror's copies are found."""
+"""Read the records of both clusters from which places in a mirror's copies are found."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from migrate_groups.model.records import Records
 
 
 class Window(NamedTuple):
-    """The end of a source partition's log, from some records before a committed offset on.
+    """The records of a source partition from some offset before a committed offset to the log end.
 
-    is_anchored: no older record is identical with one of ``part``, unless timestamps are out of order. Otherwise a
-    longer window is needed.
+    is_anchored: whether the records before ``part`` can have no effect on the place. It is true if the record before
+    ``part`` has another timestamp than the first one in it: then, if the timestamps are in order, no older record is
+    identical with one of ``part``. If it is false, more records before the committed offset may be needed.
     """
 
     part: LogPart
@@ -30,7 +31,7 @@ class Logs:
     ) -> None:
         self._source = source
         self._target = target
-        # The ends of the target first: every record below them is on the source when that is read.
+        # The ends of the target are read first, because then the source has all records below them when it is read.
         self.copy_ends = target.groups.last_stable_offsets(copies)
         self.copy_ranges = target.groups.log_ranges(copies)
         self.ranges = source.groups.log_ranges(partitions)
@@ -40,16 +41,16 @@ class Logs:
         )
 
     def is_compacted(self, partition: TopicPartition, copy: TopicPartition) -> bool:
-        """Return whether one of both topics is compacted, as far as this is known."""
+        """Return whether the topic of a partition or of its copy is compacted, as far as this is known."""
         return partition.topic in self._compacted[0] or copy.topic in self._compacted[1]
 
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
     ) -> Mapping[TopicPartition, Window]:
-        """Return the records of the source from ``window`` offsets before a committed offset to the log end.
+        """Return the records of source partitions, from ``window`` offsets before a committed offset to the log end.
 
-        committed: the lowest committed offset of each partition. A partition is left out if these are more than
-        ``most`` offsets.
+        committed: the lowest committed offset of each partition. most: a partition is left out if more offsets than
+        these would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -68,13 +69,13 @@ class Logs:
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
     ) -> Mapping[TopicPartition, CopyPart]:
-        """Return the target's records from the first possible copy of the source's records to the end.
+        """Return the records of copies, from the first one that may be a copy of a source record to the end.
 
-        The first record of the target with the timestamp of a source's record, or a later one, does not stand behind
-        any copy of it, whatever the order of the timestamps.
+        It is found by time: no copy of a record stands before the target's first record with the same or a later
+        timestamp, also if the timestamps are out of order.
 
-        parts: the source's records, by their copy. offsets: copies, and offsets from which they are read if these are
-        lower. A copy is left out if these are more than ``most`` offsets.
+        parts: the source's records, by their copy. offsets: a copy is also read from this offset, if it is lower. most:
+        a copy is left out if more offsets than these would be read.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -103,9 +104,10 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return a window that begins with a timestamp which the record before it does not have, if there is one.
+    """Return the records of a source partition as a `Window`.
 
-    live: the records that were not aborted; None: all.
+    It begins with the first record whose timestamp differs from that of the record before it, if there is one. live:
+    the records without those of aborted transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]
@@ -125,7 +127,10 @@ def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartit
 
 
 def _first_of_a_timestamp(records: Records, committed: int) -> int | None:
-    """Return the index of the first record before ``committed`` whose predecessor has another timestamp; None: none."""
+    """Return the index of the first record whose timestamp differs from that of the record before it.
+
+    Only records before the offset ``committed`` are searched. None: there is no such record.
+    """
     for index in range(1, len(records.offsets)):
         if records.offsets[index] >= committed:
             return None

@@ -1,4 +1,7 @@
-"""Find the places of committed offsets in the copies that a mirror has written to another cluster. Writes nothing."""
+"""Find the places of committed offsets in the copies that a mirror has written to another cluster.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
 
 MOST_RECORDS = 200_000
-"""How many offsets of a partition are read at most on each cluster, by default."""
+"""The default for the largest number of offsets of a partition that are read on each cluster."""
 _MOST_AT_ONCE = 200_000
 _WINDOW = 100
 _GROWTH = 16
@@ -23,9 +26,9 @@ _GROWTH = 16
 class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source, and its copy on the target.
 
-    committed: the offset whose place is wanted; None: a transactional commit is pending. copy: None: there is none.
-    there: an offset in the copy, to count the records that a group would read again or skip from it; None: there is
-    none.
+    committed: the offset for which a place is wanted; None: a transactional commit is pending. copy: None: the target
+    has no copy. there: an offset in the copy; the records that a group would read again or skip from it are counted.
+    None: there is none.
     """
 
     source: TopicPartition
@@ -35,9 +38,10 @@ class MirroredPartition(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The place in a copy, and the log end offset of the copy when it was read; None: it was not read.
+    """The place in a copy, and how far the mirror had come when it was found.
 
-    Every record below ``mirrored_to`` was considered. Records that the mirror has delivered since are at or behind it.
+    mirrored_to: the last stable offset of the copy at that time; None: the copy was not read. All records below it were
+    taken into account. Records that the mirror has delivered since are at or after it.
     """
 
     place: Place
@@ -47,9 +51,10 @@ class Found(NamedTuple):
 def copies(
     partitions: Collection[TopicPartition], topics: Mapping[str, TopicDescription], names: TopicNames
 ) -> Mapping[TopicPartition, TopicPartition]:
-    """Return the copy of each partition that has one. topics: those of the target.
+    """Return the copy of each partition that has one on the target.
 
-    Raises `InvalidInput` if a topic has several possible names on the target.
+    topics: the topics of the target. names: finds their names. Raises `InvalidInput` if a topic has several possible
+    names on the target.
     """
     on_target = names.of({each.topic for each in partitions}, topics)
     return {
@@ -62,16 +67,16 @@ def copies(
 def find_places(
     source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int = MOST_RECORDS
 ) -> Mapping[MirroredPartition, Found]:
-    """Return the place of each committed offset in the copy of its partition, and how well it is known.
+    """Return the place of each committed offset in the copy of its partition.
 
-    A partition that needs more than ``most_records`` offsets on one of both clusters is `Status.UNDETERMINED`. Raises
+    A partition that needs more than ``most_records`` offsets on one of the clusters is `Status.UNDETERMINED`. Raises
     `NotAuthorized` and `ClusterUnavailable`.
     """
     return _Finder(source, target, wanted, most_records).found()
 
 
 class _Wanted(NamedTuple):
-    """A `MirroredPartition` that may have a place: nothing is missing but ``there``."""
+    """A `MirroredPartition` that has a committed offset and a copy, so that a place can be looked for."""
 
     of: MirroredPartition
     source: TopicPartition
@@ -80,7 +85,10 @@ class _Wanted(NamedTuple):
 
 
 class _Finder:
-    """Finds the places, in rounds: a partition that needs more records of the source gets a longer window."""
+    """Finds places in rounds.
+
+    A partition whose place is not certain gets more records of the source in the next round.
+    """
 
     def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
         self._asked = wanted
@@ -88,7 +96,7 @@ class _Finder:
         self._logs = Logs(source, target, {each.source for each in wanted}, {each.copy for each in wanted if each.copy})
 
     def found(self) -> Mapping[MirroredPartition, Found]:
-        """Return what was found for each partition."""
+        """Return the place of each partition."""
         found: dict[MirroredPartition, Found] = {}
         left: list[_Wanted] = []
         for each in self._asked:
@@ -109,7 +117,7 @@ class _Finder:
         return found
 
     def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
-        """Return what to look for in the records; or the place, if it is told without them."""
+        """Return the place of a partition if it is known without reading records; otherwise what to look for."""
         reason = ""
         if each.committed is None:
             reason = "a transactional commit is pending"
@@ -129,7 +137,10 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield what is left in parts that are read at once, so that the memory does not grow with the partitions."""
+        """Yield the partitions in parts. The records of one part are read at once.
+
+        So the memory does not grow with the number of partitions.
+        """
         part: list[_Wanted] = []
         offsets = 0
         for each in left:
@@ -142,7 +153,7 @@ class _Finder:
             yield part
 
     def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
-        """Return the place of each partition, and whether a longer window would not tell more."""
+        """Return the place of each partition, and whether more records of the source could not change it."""
         lowest: dict[TopicPartition, int] = {}
         for each in left:
             lowest[each.source] = min(each.committed, lowest.get(each.source, each.committed))

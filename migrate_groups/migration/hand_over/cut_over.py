@@ -129,7 +129,7 @@ def prepare(
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
     cluster_facts = read_cluster_facts(reader, wanted)
-    plan, _ = plan_of(reader, wanted, options, receipt, cluster_facts, reading)
+    plan = plan_of(reader, wanted, options, receipt, cluster_facts, reading)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
@@ -198,7 +198,7 @@ class CutOver:
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        plan, _ = plan_of(self._reader, wanted, self._options, shown.receipt, shown.cluster_facts, reading)
+        plan = plan_of(self._reader, wanted, self._options, shown.receipt, shown.cluster_facts, reading)
         refuse_forbidden(plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, plan)
         return replace(shown, wanted=wanted, plan=plan, reading=reading)

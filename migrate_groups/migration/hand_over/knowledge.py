@@ -20,15 +20,15 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """What was learned before the source group stopped, for partitions in which it has no committed offset now.
+    """Facts from before the source group stopped. They are used for partitions in which it has no committed offset now.
 
-    spec: the split: which target group gets which topics.
-    options: the options of the write.
-    receipt: the record of the run so far, with the offsets that an interrupted run handed over.
-    last: the last known committed offsets of the source group.
-    ends: log end offsets that were read while a member consumed the topic.
-    baseline: what was read of the source group before the wait for its stop; a partition that it lacks was added since.
-    None if the wait has not begun.
+    - spec: the split: which target group gets which topics.
+    - options: the options of the write.
+    - receipt: the record of the run so far, with the offsets that an interrupted run handed over.
+    - last: the last known committed offsets of the source group.
+    - ends: log end offsets that were read while a member consumed the topic.
+    - baseline: the reading of the source group before the wait for its stop. A partition that it lacks was added since.
+      None if the wait has not begun.
     """
 
     spec: SplitSpec

@@ -1,10 +1,13 @@
 """Judge a hand-over from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Each partition that was handed over from a source group to a target group gets one row with two verdicts. The source
-group's verdict is ``late-commit`` (it has committed since the fence, the end of the log at the hand-over),
-``undetermined`` (the evidence about it is not whole, or it has committed for a topic of the same name that was created
-since) or ``stopped``. The target group's verdict is the first in this
-table that applies; an own commit is one that the migration did not write:
+Each partition that was handed over from a source group to a target group gets one row with two verdicts.
+
+The source group's verdict is ``late-commit`` if it has committed since the fence (the end of the log when the group had
+stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
+of the same name that was created since. Otherwise it is ``stopped``.
+
+The target group's verdict is the first in this table that applies. An own commit is one that the migration did not
+write:
 
 ======================  ============================================================================================
 ``not-in-snapshot``     the group commits for a partition that was not handed over to it
@@ -54,10 +57,10 @@ HANDED_OVER = StructType(
         StructField("topic_id", StringType()),
     ]
 )
-"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over, or written if
-it had none; before: the target group's committed offset before the write; written: the offset that the migration wrote
-for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written.
-topic_id: of the topic handed over, in the form of `offsets_log.decode` (null: not known)."""
+"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over; ``written``
+if it had none. before: the target group's committed offset before the write. written: the offset that the migration
+wrote for the target group (null: none). ours: all offsets that runs of this migration wrote, or may have written.
+topic_id: the id of the topic handed over, in the form of `offsets_log.decode` (null: not known)."""
 
 GROUPS = StructType(
     [
@@ -66,7 +69,8 @@ GROUPS = StructType(
         StructField("fence", LongType(), nullable=False),
     ]
 )
-"""The groups to judge, the offsets topic's partition for each, and the offset in it from which its records count."""
+"""The groups to judge. log_partition: the partition of the offsets topic that has a group's records. fence: the first
+offset in this partition whose record counts."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -84,26 +88,28 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 """The verdicts that mean that records are processed twice, or may be skipped."""
 
 IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
-"""Why the evidence about a partition leaves a doubt if a group has committed with another topic id."""
+"""The reason why the evidence about a partition is in doubt if a group has committed with another topic id."""
 
 _KEYS = ["group", "topic", "partition"]
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the records of these groups (`GROUPS`), each from the group's fence on, and all that can't be decoded.
+    """Return the records of the groups to judge from each group's fence on, and all records that can't be decoded.
 
-    log: a decoded log. A record that can't be decoded has a problem, and counts for `evidence` only.
+    log: a decoded log. groups: columns of `GROUPS`. A record that can't be decoded counts only for `evidence`.
     """
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
     return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return every commit of a source group for a partition that it has handed over.
+    """Return all commits since the fence of a source group for partitions that it has handed over.
 
-    log: the result of `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset,
-    beyond (offset - stopped_at: the number of records that both groups process; negative: the source group committed a
-    lower offset), recreated (the commit is for another topic of the same name, so it is not late).
+    log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`.
+
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset - stopped_at: the
+    number of records that both groups process; negative: the source group committed a lower offset), recreated (the
+    commit is for another topic of the same name, so it is not late).
     """
     given = ("topic", "partition", "stopped_at", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(_KEYS)
@@ -120,11 +126,12 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return every deletion of a source or target group's offset for a handed-over partition, and of a group itself.
+    """Return all deletions of committed offsets for handed-over partitions, and all deletions of groups.
 
-    A change of an Empty group's protocol is not a deletion (`group_deletions`). A deletion does not show whether it
-    was requested or the offset expired. Columns: group, topic and partition (null: the record of the group itself),
-    log_partition, log_offset, log_time.
+    Both source and target groups count. The log does not show whether an offset was deleted by a request or has
+    expired. If an Empty group changes its protocol, that is no deletion (`group_deletions`).
+
+    Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
     sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
     keys = sides[0].union(sides[1]).distinct()
@@ -134,11 +141,12 @@ def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def group_deletions(log: DataFrame) -> DataFrame:
-    """Return the records of the log (the result of `of_groups`) that delete a group.
+    """Return the records that delete a group. log: the result of `of_groups`.
 
-    An Empty group that changes its protocol (KIP-848) is not deleted and keeps its commits, although its record is
-    deleted, too: its record of the other protocol's kind follows with the same time, because the coordinator writes
-    both at once. A group that is deleted, and created later with the other protocol, has lost its commits.
+    If an Empty group changes its protocol (KIP-848), its record is deleted too, but the group keeps its commits. The
+    coordinator writes both records at once: the deletion of the old protocol's record, and right after it, with the
+    same time, the new protocol's record. So these deletions are left out. A group that was deleted, and was created
+    later with the other protocol, has lost its commits; its deletion is in the result.
     """
     order = Window.partitionBy("group").orderBy("log_offset")
     becomes_other = (
@@ -152,10 +160,10 @@ def group_deletions(log: DataFrame) -> DataFrame:
 
 
 def by_group(log: DataFrame) -> DataFrame:
-    """Return one row for each group of the log (the result of `of_groups`), which counts its records.
+    """Count the records of each group. log: the result of `of_groups`.
 
-    Columns: group, commits, deletions (deleted or expired offsets), group_tombstones (tombstones of the group's own
-    records; `group_deletions` finds those that delete it).
+    Columns: group, commits, deletions (of committed offsets, also by expiry), group_tombstones (deletions of the record
+    of the group itself; `group_deletions` finds those that delete the group).
     """
     is_commit, tombstone = _is_commit(), F.col("tombstone")
     return log.groupBy("group").agg(
@@ -166,14 +174,20 @@ def by_group(log: DataFrame) -> DataFrame:
 
 
 def hand_over(log: DataFrame, handed_over: DataFrame, late: DataFrame, reasons: DataFrame) -> DataFrame:
-    """Return one row for each partition that was handed over, and each other one that a target group committed for.
+    """Return one row for each partition that was handed over, or that a target group committed, with the verdicts.
 
-    log: the result of `of_groups`; handed_over: `HANDED_OVER`; late: the result of `late_commits`; reasons:
-    `evidence.REASONS`.
-    Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
-    new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
-    committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
-    group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
+    log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`. late: the result of `late_commits`. reasons:
+    columns of `evidence.REASONS`.
+
+    Columns:
+
+    - source_group, group, topic, partition, stopped_at, written, rewinds, deletions.
+    - old: the source group's verdict. late_commits: their number.
+    - new: the target group's verdict.
+    - first_own: the offset of the target group's first own commit. first_own_time: the time of this commit.
+    - committed: the target group's last committed offset. commits: the number of its own commits.
+    - reason: why the evidence about either group is not whole or is in doubt, whatever the verdicts; null if it is
+      whole and in no doubt.
     """
     of_source = ["source_group", "topic", "partition"]
     recreated = F.col("recreated")
@@ -218,19 +232,22 @@ def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
 
 
 def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each partition of a target group: that of ``handed_over``, and what the group's commits show.
+    """Return one row for each partition that was handed over, or that a target group committed.
 
-    The columns that are added: first_own, in_place (the offset before it), first_own_time, committed (the last offset),
-    commits (the group's own), rewinds, deletions, resumed (own commits right after a deletion), recreated (commits for
-    another topic of the same name, which count as a deletion).
+    The columns of ``handed_over`` are followed by facts about the target group's commits:
 
-    A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
-    from the offset before it. All later commits are the group's own.
+    - first_own: the offset of the first own commit. in_place: the committed offset before it. first_own_time.
+    - committed: the last offset. commits: the number of own commits. rewinds, deletions.
+    - resumed: the number of own commits right after a deletion.
+    - recreated: the number of commits for another topic of the same name, which count as deletions.
+
+    The first commits of a group count as written by this migration, as long as each one's offset is in ``ours`` and
+    differs from the committed offset before it. From the first other commit on, all are the group's own.
     """
     given = ["source_group", "stopped_at", "before", "written"]
     targets = handed_over.select("group")
     commits = log.where(_is_commit()).join(targets, "group", "left_semi")
-    # The offset before the write is a row before all commits, because a join would need more exchanges.
+    # The offset before the write becomes a row in front of all commits, because a join would need more exchanges.
     first = handed_over.withColumns(
         {"log_offset": F.lit(-1).cast(LongType()), "offset": F.col("before"), "tombstone": F.lit(False)}
     )
@@ -276,12 +293,12 @@ def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _recreated() -> Column:
-    """Return a sentence if either group committed for another topic of the same name, else null."""
+    """Return a sentence if either group committed for another topic of the same name; otherwise null."""
     return F.when((F.col("recreated") > 0) | (F.col("old_recreated") > 0), IS_RECREATED)
 
 
 def _resumed() -> Column:
-    """Return a sentence if the group committed after its offset was deleted or expired, else null."""
+    """Return a sentence if the target group committed after its offset was deleted or expired; otherwise null."""
     return F.when(
         F.col("resumed") > 0, "the committed offset was deleted or expired, and the group has committed since"
     )
