@@ -104,9 +104,10 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return a window that begins with a timestamp which the record before it does not have, if there is one.
+    """Return the records of a source partition as a `Window`.
 
-    live: the records that were not aborted; None: all.
+    It begins with the first record whose timestamp differs from that of the record before it, if there is one. live:
+    the records without those of aborted transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]
